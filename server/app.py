@@ -19,6 +19,7 @@ from server.events.stream import EventFeed
 from server.forecasts.endpoints import router as forecasts
 from server.heads import HeadsOfGets
 from server.health import router as health
+from server.logs.endpoints import router as logs
 from server.metrics.endpoints import router as metrics
 from server.observing import Timed
 from server.observing import router as observing
@@ -39,7 +40,7 @@ _OTHERS = 4
 _KEPT = 10
 """Connections that stay open when nothing is going on."""
 
-ROOMS = (recipes, sweeps, runs, comparisons, reporting, metrics, forecasts, checkpoints, alerts, access, events)
+ROOMS = (recipes, sweeps, runs, logs, comparisons, reporting, metrics, forecasts, checkpoints, alerts, access, events)
 
 
 def create_api(settings: Settings | None = None, sessions: sessionmaker[Session] | None = None) -> FastAPI:

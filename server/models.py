@@ -6,6 +6,7 @@ from server.checkpoints.models import Checkpoint
 from server.database import Base
 from server.events.models import Event, OutboxMessage
 from server.forecasts.models import Forecast, Recommendation
+from server.logs.models import AttemptLog
 from server.metrics.models import Evaluation, IngestBatch, MetricPoint
 from server.recipes.models import RecipeRow
 from server.runs.models import Attempt, Run
@@ -15,6 +16,7 @@ from server.sweeps.models import Sweep, SweepComparison
 __all__ = [
     "Alert",
     "Attempt",
+    "AttemptLog",
     "Base",
     "Channel",
     "Checkpoint",

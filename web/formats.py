@@ -221,17 +221,25 @@ def setting(value: Any) -> str:
     """A recipe's value as a person would type it."""
     if isinstance(value, str):
         return value
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e9:
+        return str(int(value))
     return _short(json.dumps(value)) if isinstance(value, float) else json.dumps(value)
 
 
-def difference(changes: Mapping[str, Any]) -> str:
-    """`algorithm.loss = dapo, batch.prompts_per_step = 8`; empty for the control."""
-    return ", ".join(f"{path} = {setting(value)}" for path, value in changes.items())
+def difference(changes: Mapping[str, Any], most: int | None = None) -> str:
+    """`algorithm.loss = dapo, batch.prompts_per_step = 8`; empty for the control. At most so many: a recipe of your own
+    may differ in thirty fields, which the page of its run lists."""
+    return _told([(path, setting(value)) for path, value in changes.items()], most)
 
 
-def short_difference(changes: Mapping[str, Any]) -> str:
+def short_difference(changes: Mapping[str, Any], most: int | None = None) -> str:
     """The same for tables: each path by its last part alone, where that says by itself which field it is."""
-    return ", ".join(f"{_short_path(path)} = {setting(value)}" for path, value in changes.items())
+    return _told([(_short_path(path), setting(value)) for path, value in changes.items()], most)
+
+
+def _told(settings: Sequence[tuple[str, str]], most: int | None) -> str:
+    first = ", ".join(f"{name} = {value}" for name, value in settings[:most])
+    return first if most is None or len(settings) <= most else f"{first} and {len(settings) - most} more"
 
 
 def _short_path(path: str) -> str:

@@ -66,7 +66,9 @@ def configuration(settings: Settings) -> dict[str, Any]:
         "task_default_queue": CONTROL,
         # each with an exchange and key of its own: by default they would share one and get each other's messages
         "task_queues": [_queue(name, _exchange(name), routing_key=name) for name in (CONTROL, WORK)],
-        "task_routes": {f"worker.tasks.{slow}": {"queue": WORK} for slow in ("refit", "compare", "deliver")},
+        "task_routes": {
+            f"worker.tasks.{slow}": {"queue": WORK} for slow in ("refit", "compare", "deliver", "read_logs")
+        },
         "worker_hijack_root_logger": False,
         "beat_schedule": beat_schedule(settings),
         "beat_scheduler": "celery.beat.Scheduler",  # in memory: a file that a full disk cut short would keep it down

@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 
-from worker.schedule import SWEEP_TASK, TICK_TASK
+from worker.schedule import LOGS_TASK, SWEEP_TASK, TICK_TASK
 
-_PERIODIC = frozenset({TICK_TASK, SWEEP_TASK})
+_PERIODIC = frozenset({TICK_TASK, SWEEP_TASK, LOGS_TASK})
 _TELL = ("celery.worker.strategy", "celery.app.trace", "celery.beat")
 """Celery's loggers that tell of every task: that it is due, came, and went well."""
 

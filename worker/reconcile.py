@@ -170,7 +170,8 @@ def _fetch_log(context: Context, pair: Pair, decision: Decision, seen: Observati
         return None
     if seen is None or seen.state in (State.GONE, State.UNREACHABLE):
         return None
-    return context.executor.log_tail(pair.reference)
+    found = context.executor.log(pair.reference)
+    return (found.tail() or None) if found else None
 
 
 def _active(session: Session, run_id: str | None = None) -> list[Pair]:

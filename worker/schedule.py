@@ -13,6 +13,7 @@ from server.settings import Settings
 
 TICK_TASK = "worker.tasks.tick"
 SWEEP_TASK = "worker.tasks.sweep_up"
+LOGS_TASK = "worker.tasks.read_logs"
 
 
 _BEGAN = datetime.now(UTC), monotonic()
@@ -42,6 +43,7 @@ def beat_schedule(settings: Settings) -> dict[str, Any]:
     tick_s, sweep_s = settings.tick_s, sweep_every_s(settings)
     return {
         "tick": {"task": TICK_TASK, "schedule": _every(tick_s), "options": {"expires": expires_s(2 * tick_s)}},
+        "read-logs": {"task": LOGS_TASK, "schedule": _every(tick_s), "options": {"expires": expires_s(2 * tick_s)}},
         "sweep-up": {"task": SWEEP_TASK, "schedule": _every(sweep_s), "options": {"expires": expires_s(sweep_s)}},
     }
 

@@ -18,6 +18,7 @@ from worker.context import Context, make_context, utc_now
 from worker.dispatch import dispatch
 from worker.launch import launch as launch_attempt
 from worker.locks import only_one
+from worker.read_logs import read_logs as read_due_logs
 from worker.reconcile import reconcile as reconcile_all
 from worker.reconcile import reconcile_run as reconcile_one
 from worker.sweep_up import sweep_up as sweep
@@ -85,6 +86,14 @@ def compare(sweep_id: str) -> None:
 def deliver(delivery_id: str) -> None:
     surroundings = context()
     notify.deliver(surroundings.sessions, surroundings.settings, delivery_id, utc_now())
+
+
+@task("read_logs")
+def read_logs() -> None:
+    surroundings = context()
+    with only_one(surroundings.sessions, "read_logs") as mine:
+        if mine:
+            read_due_logs(surroundings, utc_now())
 
 
 @task("sweep_up")

@@ -179,6 +179,11 @@ class Api:
         """Each time that it was begun or went on, and how that ended."""
         return self.items(f"/v1/runs/{_part(run_id)}/attempts", **filters)
 
+    def logs(self, run_id: str, **which: Any) -> Json:
+        """What its job printed: `lines`, the last ones or those from number `after` on, at most `limit`; of its newest
+        attempt, or of `attempt`. `next` is the number to go on from, `whole` says that nothing more will come."""
+        return self.get(f"/v1/runs/{_part(run_id)}/logs", **which)
+
     def evaluations(self, run_id: str) -> Json:
         """The run's validation curve: `unit` and `items`."""
         return self.get(f"/v1/runs/{_part(run_id)}/evaluations")

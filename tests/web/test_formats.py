@@ -132,6 +132,10 @@ def test_sizes_and_changes_read_as_a_person_would_write_them() -> None:
     changes = {"algorithm.loss": "dapo", "batch.prompts_per_step": 8}
     assert formats.difference(changes) == "algorithm.loss = dapo, batch.prompts_per_step = 8"
     assert formats.short_difference(changes) == "algorithm.loss = dapo, prompts_per_step = 8"
+    many = changes | {"budget.compute": 130.0, "optimizer.milestones": [1], "seed": 3}
+    told = "algorithm.loss = dapo, prompts_per_step = 8, budget.compute = 130 and 2 more"
+    assert formats.short_difference(many, 3) == told
+    assert formats.short_difference(many).endswith("milestones = [1], seed = 3")
 
 
 @pytest.mark.parametrize("path", ["budget.unit", "budget.compute", "evaluation.samples", "checkpoint.every_steps"])

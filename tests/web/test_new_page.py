@@ -62,7 +62,7 @@ def test_a_run_is_submitted_likewise(site: TestClient, sessions: sessionmaker[Se
     answer = site.get("/new", params={"kind": "run", "changes": "budget.compute = 7", "sent": "true"})
     path, body, leads = submission(answer.text)
     assert "One run of at most 7 CPU-seconds." in text_of(answer.text)
-    assert "compute 7.0 (unchanged: 60.0)" in text_of(answer.text)
+    assert "compute 7 (unchanged: 60)" in text_of(answer.text)
     made = site.post(path, json=body, headers={"origin": str(site.base_url)})
     assert site.get(leads + made.json()["id"]).status_code == 200
     with sessions() as session:

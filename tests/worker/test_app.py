@@ -19,7 +19,7 @@ from server.clocks import CLOCKS_DIFFER
 from server.settings import Settings, get_settings
 from worker.app import VISIBILITY_S, app, configuration, ring
 from worker.context import BrokerDown
-from worker.schedule import SWEEP_TASK, TICK_TASK
+from worker.schedule import LOGS_TASK, SWEEP_TASK, TICK_TASK
 
 ROOT = Path(__file__).parents[2]
 
@@ -109,15 +109,15 @@ def test_a_clock_set_back_does_not_silence_the_scheduler(scheduler: Scheduler, m
     what_rings(scheduler)
     monkeypatch.setattr(type(app), "now", lambda _: datetime.now(UTC) - timedelta(hours=1))
     monkeypatch.setattr("worker.schedule.monotonic", lambda: monotonic() + 2)
-    assert what_rings(scheduler) == {"tick"}
+    assert what_rings(scheduler) == {"tick", "read-logs"}
     monkeypatch.setattr("worker.schedule.monotonic", lambda: monotonic() + 10)
-    assert what_rings(scheduler) == {"tick", "sweep-up"}
+    assert what_rings(scheduler) == {"tick", "read-logs", "sweep-up"}
 
 
 def test_every_task_that_is_rung_anywhere_is_registered(surroundings):
     import worker.tasks  # noqa: F401
 
-    rung = {TICK_TASK, SWEEP_TASK}
+    rung = {TICK_TASK, SWEEP_TASK, LOGS_TASK}
     for room in ("server", "worker"):
         for source in (ROOT / room).rglob("*.py"):
             rung |= set(re.findall(r'"(worker\.tasks\.\w+)"', source.read_text()))

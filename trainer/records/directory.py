@@ -7,6 +7,7 @@ lines that are cut off had cost is kept in `attempts.jsonl`, which has one line 
 from __future__ import annotations
 
 import json
+import socket
 import sys
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -60,6 +61,9 @@ class DirectoryReporter:
             file.cut(offsets.get(file.path.name, 0))
         self._outcome.unlink(missing_ok=True)
         self._begun = True
+        if self._progress:
+            place = f"on {socket.gethostname()}, in {self._outcome.parent.resolve()}"
+            self._progress.note(f"{_now()}  attempt {self._attempt} begins at step {step}, {place}")
         return spent
 
     def _spent(self) -> float:
@@ -112,6 +116,8 @@ class DirectoryReporter:
 
     def checkpoint(self, checkpoint: Checkpoint, compute: float) -> None:
         """See `Reporter`. The checkpoint's own directory says all there is."""
+        if self._progress:
+            self._progress.note(f"step {checkpoint.step:5d}  checkpoint in {checkpoint.path.name}")
 
     def message(self, text: str, step: int, compute: float) -> None:
         """See `Reporter`."""

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
+from .job_log import JobLog
+
 
 class State(StrEnum):
     """What an executor can say about a job."""
@@ -84,8 +86,9 @@ class Executor(Protocol):
         """Tell the executor to end the job. True when it took the order or knows no such job; never raises."""
         ...
 
-    def log_tail(self, reference: str) -> str | None:
-        """The last lines of the job's output; None when there are none to be had. Never raises."""
+    def log(self, reference: str) -> JobLog | None:
+        """What the job printed so far; nothing where no such job is known, None when that cannot be had now. Never
+        raises."""
         ...
 
 

@@ -7,8 +7,6 @@ head's start takes 5 to 6 s and later ones 30 to 80 ms, a stopped or unknown job
 
 from __future__ import annotations
 
-import json
-import re
 import ssl
 from collections.abc import Iterable
 from typing import Any
@@ -20,6 +18,7 @@ from forecurve.client.http import certificates as trusted_at
 from forecurve.client.http import is_loopback
 
 from .base import JobSpec, Observation, State, SubmitError, Submitted
+from .job_log import JobLog, decoded, job_log
 
 TOKEN_ID = "forecurve_token"
 """Metadata of a job: the id (not the secret) of the ingest token that it was given."""
@@ -39,12 +38,6 @@ _TRY_AGAIN = 75
 
 _NOT_THERE = (126, 127)
 """A shell's exit codes for a command that it cannot run, and one that it does not find."""
-
-_LOG_TAIL = 8_000  # characters kept
-_LOG_KEPT = 4_000_000  # bytes held at most while reading; the API gives a log only whole
-_RAY_SAYS = re.compile(r"^(Running entrypoint for job |.*\bjob_manager\.py:\d+ -- )")
-_ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
-_SECRET = re.compile(r"\bfc_(ingest|api|session|login)_[\w-]{8,}")
 
 
 class RayJobs:
@@ -117,15 +110,14 @@ class RayJobs:
             return False
         return answer.is_success or answer.status_code == 404
 
-    def log_tail(self, reference: str) -> str | None:
+    def log(self, reference: str) -> JobLog | None:
         try:
             with self._http.stream("GET", f"/api/jobs/{quote(reference)}/logs") as answer:
-                if not answer.is_success:
-                    return None
-                text = _read_log(answer)
-        except httpx.HTTPError:
+                if answer.status_code == 404:
+                    return JobLog(0, ())
+                return job_log(decoded(answer.iter_bytes())) if answer.is_success else None
+        except (httpx.HTTPError, ValueError):
             return None
-        return tidy_log(text) or None
 
     def _adopt(self, reference: str, reason: str, *, retryable: bool) -> Submitted:
         """The job when it is there after all; else SubmitError with `reason`."""
@@ -151,14 +143,6 @@ def certificates(url: str) -> ssl.SSLContext:
         raise ValueError(f"{told}; mend that, or unset it") from None
 
 
-def tidy_log(text: str) -> str:
-    """The end of a log for people: no colours, no secrets, none of Ray's own lines; and none of what Postgres does not
-    keep as text, for a log may hold anything."""
-    lines = (_ANSI.sub("", line).rstrip() for line in _storable(text).splitlines())
-    kept = "\n".join(line for line in lines if not _RAY_SAYS.match(line)).strip()
-    return _without_secrets(kept)[-_LOG_TAIL:]
-
-
 def _observation(job: dict[str, Any] | None) -> Observation:
     if job is None:
         return Observation(State.GONE, retryable=True, reason="The cluster knows no such job.")
@@ -174,7 +158,7 @@ def _observation(job: dict[str, Any] | None) -> Observation:
         retryable=state is State.FAILED and _may_go_better(job.get("error_type"), exit_code),
         exit_code=exit_code,
         reason=_reason(message, job.get("error_type"), exit_code) if state in (State.FAILED, State.STOPPED) else None,
-        log_tail=tidy_log(log.partition("\n")[2]) or None,
+        log_tail=job_log([log.partition("\n")[2]]).tail() or None,
         token_id=_token_id(job),
     )
 
@@ -188,8 +172,7 @@ def _may_go_better(error_type: str | None, exit_code: int | None) -> bool:
 
 
 def _reason(message: str, error_type: str | None, exit_code: int | None) -> str:
-    first = tidy_log(message).partition("\n")[0].strip()
-    said = (first or error_type or "The job failed.")[:300]
+    said = (next(iter(_lines(message)), None) or error_type or "The job failed.")[:300]
     if exit_code not in _NOT_THERE:
         return said
     return f"{said.rstrip('.')}: no trainer is there, FORECURVE_TRAINER_COMMAND names it"
@@ -201,34 +184,13 @@ def _token_id(job: dict[str, Any]) -> str | None:
     return found if isinstance(found, str) else None
 
 
-def _read_log(answer: httpx.Response) -> str:
-    """The `logs` member of the answer; of a log too long to keep whole, its raw end."""
-    body, whole = bytearray(), True
-    for chunk in answer.iter_bytes():
-        body += chunk
-        if len(body) > _LOG_KEPT:
-            body, whole = body[-8 * _LOG_TAIL :], False
-    if whole:
-        try:
-            return str(json.loads(body)["logs"])
-        except (ValueError, KeyError, TypeError):
-            pass
-    return body.decode(errors="replace").replace("\\n", "\n")
-
-
-def _storable(text: str) -> str:
-    """Without NULs and halves of surrogate pairs."""
-    return text.replace("\x00", "").encode(errors="replace").decode()
-
-
-def _without_secrets(text: str) -> str:
-    return _SECRET.sub(r"fc_\1_...", text)
-
-
 def _last_line(text: str) -> str:
     """Of what a head answered, which may hold what it was asked."""
-    lines = [line.strip() for line in _without_secrets(_storable(text)).splitlines() if line.strip(" .")]
-    return lines[-1][:300] if lines else ""
+    return (_lines(text) or [""])[-1][:300]
+
+
+def _lines(text: str) -> list[str]:
+    return [line.strip() for line in job_log([text]).ended.lines if line.strip(" .")]
 
 
 def _name(error: Exception) -> str:

@@ -1,6 +1,7 @@
 """`forecurve run`: submit, fork, list, show, rename, pause, resume, stop, cancel, archive, restore, watch.
 
-What a run went through and its numbers for other programs are in run_history.py, run_origin.py and run_data.py.
+What a run went through, what it printed and its numbers for other programs are in run_history.py, run_origin.py,
+run_logs.py and run_data.py.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from .run_data import export, metrics
 from .run_follow import follow
 from .run_history import attempts, checkpoints, events
 from .run_import import import_runs
+from .run_logs import logs
 from .run_origin import forks, recipe
 
 app = typer.Typer(
@@ -221,5 +223,5 @@ def watch(
 
 app.command("import")(import_runs)
 app.command()(follow)
-for command in (recipe, forks, checkpoints, attempts, events, metrics, export):
+for command in (recipe, forks, checkpoints, attempts, logs, events, metrics, export):
     app.command()(command)

@@ -28,7 +28,7 @@ def checkpoints(service: Service, run_id: RunId, limit: Limit = 50) -> Answer:
 
 @asks_service
 def attempts(service: Service, run_id: RunId, limit: Limit = 50) -> Answer:
-    """List a run's launches. Newest first, when each began and how it ended; the end of its log is in --json."""
+    """List a run's launches. Newest first, when each began and how it ended. What each printed: `run logs`."""
     from ..showing.output import newest, print_newest
 
     found = newest(service.api.attempts(run_id, limit=limit + 1), limit)

@@ -128,7 +128,9 @@ def test_what_comes_is_followed_over_an_outage(capsys: pytest.CaptureFixture[str
     assert told == ["queued", "launching", "running", "succeeded"]
 
 
-@pytest.mark.parametrize("command", ["recipe", "forks", "checkpoints", "attempts", "events", "metrics", "export"])
+@pytest.mark.parametrize(
+    "command", ["recipe", "forks", "checkpoints", "attempts", "logs", "events", "metrics", "export"]
+)
 def test_an_unknown_run_is_bad_input_that_names_the_list(forecurve: Forecurve, service: str, command: str) -> None:
     result = forecurve("run", command, "run_nope")
     assert result.code == 2

@@ -56,6 +56,7 @@ DOORS = {
     "GET /v1/runs/{run_id}/checkpoints": READ,
     "GET /v1/runs/{run_id}/attempts": READ,
     "POST /v1/runs/{run_id}/attempts": OPERATE,
+    "GET /v1/runs/{run_id}/logs": READ,
     "GET /v1/runs/{run_id}/events": READ,
     "GET /v1/forecasts/{forecast_id}": READ,
     "GET /v1/track-record": READ,

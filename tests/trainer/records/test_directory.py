@@ -43,6 +43,17 @@ def command(recipe, tmp_path) -> Callable[..., list[str]]:
     return make
 
 
+def test_what_is_printed_tells_attempt_place_and_checkpoints(command, tmp_path, capsys):
+    assert main(command(budget__compute=2)) == 0
+    first = capsys.readouterr().err.splitlines()
+    assert main(command("--resume", budget__compute=2)) == 0
+    again = capsys.readouterr().err.splitlines()
+    assert "attempt 1 begins at step 0, on " in first[0]
+    assert first[0].endswith(f", in {(tmp_path / 'run').resolve()}")
+    assert "step     2  checkpoint in step_000002" in first
+    assert "attempt 2 begins at step 2, on " in again[0]
+
+
 def killed_before_its_first_checkpoint(wanted: Recipe, directory: Path) -> None:
     train(wanted, launch(directory))
     shutil.rmtree(directory / "checkpoints")
