@@ -194,8 +194,15 @@ def ago(then: datetime | None, now: datetime) -> str:
     return f"in {_lasting(-seconds, round)}" if seconds < 0 else f"{_lasting(seconds, math.floor)} ago"
 
 
-def _lasting(seconds: float, whole: Callable[[float], int]) -> str:
-    size, name = next((size, name) for below, size, name in _STEPS if size * whole(seconds / size) < below)
+def left(then: datetime, now: datetime) -> str:
+    """How long it is until then, as far as can be told: `90 min left`, and `any moment` when that is over."""
+    seconds = (then - now).total_seconds()
+    return "any moment" if seconds < 1 else f"{_lasting(seconds, round, coarse=2)} left"
+
+
+def _lasting(seconds: float, whole: Callable[[float], int], coarse: int = 1) -> str:
+    """In the first unit in which it is less than `coarse` of the next."""
+    size, name = next((size, name) for below, size, name in _STEPS if size * whole(seconds / size) < coarse * below)
     return f"{whole(seconds / size)} {name}"
 
 

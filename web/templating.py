@@ -33,6 +33,7 @@ _FILTERS = {
     "column": formats.column,
     "significant": formats.significant,
     "ago": formats.ago,
+    "left": formats.left,
     "change": formats.change,
     "times": formats.times,
     "utc": formats.utc,

@@ -111,6 +111,10 @@ class RunView(BaseModel):
     finished_at: datetime | None
     updated_at: datetime
     archived_at: datetime | None = Field(description="When it was put away; null for a run that lists show.")
+    budget_spent_at: datetime | None = Field(
+        description="When a run that is running will have spent its budget, at the pace of its newest evaluations; "
+        "null where that cannot be told. It may lie in the past: then it is any moment."
+    )
     progress: Progress
 
 

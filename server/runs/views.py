@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from sqlalchemy import Row, and_, func, or_, select
@@ -14,18 +15,26 @@ from server.forecasts.ending import ending_of, is_withheld
 from server.forecasts.models import Forecast
 
 from .models import Attempt, Run
+from .pace import budgets_spent_at
 from .schemas import AdviceView, Ending, Interval, Parent, Progress, RunView
 from .sentence import ended_sentence, with_forecast, without_forecast
 from .states import TERMINAL, Status
 
 
 def run_views(session: Session, runs: Sequence[Run]) -> list[RunView]:
-    """The views of `runs`, in their order. Three queries, however many runs."""
+    """The views of `runs`, in their order. Four queries, however many runs."""
     forecasts = _forecasts(session, runs)
     alerts = _alerts(session, runs)
     progress = _progress(session, runs)
+    spent_at = budgets_spent_at(session, runs, progress)
     return [
-        _view(run, forecasts.get(run.forecast_id or ""), alerts.get(run.id, _NONE), progress.get(run.id, Progress()))
+        _view(
+            run,
+            forecasts.get(run.forecast_id or ""),
+            alerts.get(run.id, _NONE),
+            progress.get(run.id, Progress()),
+            spent_at.get(run.id),
+        )
         for run in runs
     ]
 
@@ -44,7 +53,9 @@ class _Alerts(NamedTuple):
 _NONE = _Alerts(0, None)
 
 
-def _view(run: Run, forecast: Row[Any] | None, alerts: _Alerts, progress: Progress) -> RunView:
+def _view(
+    run: Run, forecast: Row[Any] | None, alerts: _Alerts, progress: Progress, spent_at: datetime | None
+) -> RunView:
     summary: dict[str, Any] = forecast.summary if forecast else {}
     at_budget, withheld = summary.get("at_budget"), is_withheld(summary)
     over = Status(run.status) in TERMINAL
@@ -63,6 +74,7 @@ def _view(run: Run, forecast: Row[Any] | None, alerts: _Alerts, progress: Progre
         sentence=_sentence(run, forecast, over, progress, alerts.fell_at),
         open_alerts=alerts.open,
         fell_at=alerts.fell_at,
+        budget_spent_at=spent_at,
         progress=progress,
     )
 

@@ -120,6 +120,22 @@ def test_times_are_relative(seconds: float, written: str) -> None:
     assert formats.ago(NOW - timedelta(seconds=seconds), NOW) == written
 
 
+@pytest.mark.parametrize(
+    ("seconds", "written"),
+    [
+        (-5, "any moment"),
+        (0.5, "any moment"),
+        (40, "40 s left"),
+        (119.7, "2 min left"),
+        (5400, "90 min left"),
+        (40 * 3600, "40 h left"),
+        (50 * 3600, "2 d left"),
+    ],
+)
+def test_how_long_is_left_is_written_in_the_nearest_unit(seconds: float, written: str) -> None:
+    assert formats.left(NOW + timedelta(seconds=seconds), NOW) == written
+
+
 def test_numbers_of_any_kind_are_written_alike() -> None:
     given = (10_000, 10_000.0, 140_000_000_000, 1.4e11, 2e-6, 5, True)
     assert [formats.number(value) for value in given] == ["10,000", "10,000", "1.4e+11", "1.4e+11", "2e-6", "5", "true"]

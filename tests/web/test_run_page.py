@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import datetime, timedelta
 
 import pytest
 from fastapi.testclient import TestClient
@@ -11,7 +12,8 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from server.events.service import record
 from server.forecasts.models import Forecast, Recommendation
-from server.runs.models import Run
+from server.metrics.models import Evaluation
+from server.runs.models import Attempt, Run
 from tests.conftest import Clock
 from tests.server.counting import rows_counted
 from tests.web import seeding
@@ -349,3 +351,56 @@ def test_events_that_are_not_shown_are_not_miscounted(
     older, after = events.partition('<details id="older-events">')[2].split("</details>")
     assert text_of(older).startswith(said)
     assert text_of(after) == rest
+
+
+def at_a_pace(sessions: sessionmaker[Session], run_id: str, now: datetime) -> None:
+    """The run's evaluations came a minute and two units apart, the newest of them now."""
+    with sessions.begin() as session:
+        mine = select(Evaluation).where(Evaluation.run_id == run_id).order_by(Evaluation.step.desc())
+        newest = session.scalars(mine).all()
+        for back, one in enumerate(newest):
+            one.time = now - timedelta(minutes=back)
+        run = session.get_one(Run, run_id)
+        gap = newest[0].compute - newest[1].compute
+        run.budget_compute = newest[0].compute + 90 * gap
+
+
+def test_how_long_it_is_until_the_budget_is_spent_stands_beside_it_and_in_lists(
+    site: TestClient, sessions: sessionmaker[Session], seeded: Seeded, clock: Clock
+) -> None:
+    at_a_pace(sessions, seeded.control, clock.now)
+    page = text_of(site.get(f"/runs/{seeded.control}").text)
+    assert re.search(r"of [\d.]+ CPU-seconds, 90 min left", page)
+    assert "running 90 min left" in text_of(site.get("/runs").text)
+    with sessions.begin() as session:
+        session.get_one(Run, seeded.control).status = "succeeded"
+    assert "min left" not in text_of(site.get(f"/runs/{seeded.control}").text)
+
+
+def test_a_run_that_was_launched_here_has_a_log_and_leads_from_each_attempt_to_it(
+    site: TestClient, sessions: sessionmaker[Session], seeded: Seeded
+) -> None:
+    with sessions.begin() as session:
+        attempt = session.scalar(select(Attempt).where(Attempt.run_id == seeded.control))
+        attempt.external_ref = f"{seeded.control}-a1"
+    html = site.get(f"/runs/{seeded.control}").text
+    assert f'data-log="/v1/runs/{seeded.control}/logs"' in html
+    assert f'href="/runs/{seeded.control}?log=1#log"' in html
+    with sessions.begin() as session:
+        session.get_one(Run, seeded.control).executor = "external"
+    own = site.get(f"/runs/{seeded.control}").text
+    assert "data-log" not in own
+    assert "#log" not in own
+
+
+def test_of_a_recipe_that_differs_in_many_fields_three_stand_at_its_head_and_all_below(
+    site: TestClient, sessions: sessionmaker[Session], seeded: Seeded
+) -> None:
+    many = {f"optimizer.field_{at}": at for at in range(9)}
+    with sessions.begin() as session:
+        session.get_one(Run, seeded.control).changes = many
+    head, _, rest = site.get(f"/runs/{seeded.control}").text.partition("<h2>Recipe")
+    assert "optimizer.field_2 = 2 and 6 more" in text_of(head)
+    assert "field_8" not in head
+    assert "optimizer.field_8" in rest
+    assert "field_2 = 2 and 6 more" in text_of(site.get("/runs").text)

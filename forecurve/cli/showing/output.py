@@ -119,6 +119,12 @@ def since(text: str | None) -> str:
     return f"{duration(seconds)} ago"
 
 
+def left(text: str) -> str:
+    """`8 min left` until an RFC 3339 time, `any moment` when that is over."""
+    seconds = (datetime.fromisoformat(text) - datetime.now(UTC)).total_seconds()
+    return "any moment" if seconds < 1 else f"{duration(seconds)} left"
+
+
 def elapsed(begun: str | None, ended: str | None) -> str:
     """How long it took from one RFC 3339 time to another, or has by now."""
     if not begun:

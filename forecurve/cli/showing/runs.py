@@ -12,7 +12,7 @@ from forecurve.limits import OVER
 from forecurve.signs import visible
 
 from ..asking.patience import patiently, wait
-from .output import compute, interval, number, since
+from .output import compute, interval, left, number, since
 from .run_rows import ceiling, state
 
 
@@ -26,6 +26,7 @@ def describe(run: Mapping[str, Any]) -> list[str]:
         "task": run.get("task"),
         "attempt": run.get("attempt"),
         "pass rate": _rate(run),
+        "budget": _budget(run),
         "ceiling": ceiling(run),
         "at budget": f"{interval(run.get('at_budget'))} at {as_given(run['budget_compute'])} {unit}"
         if run.get("budget_compute") and run.get("at_budget") and not run.get("withheld")
@@ -53,6 +54,14 @@ def _rate(run: Mapping[str, Any]) -> str:
         return "no evaluation yet" if run["status"] not in OVER else "no evaluation"
     spent = compute(run.get("last_compute"), run["compute_unit"])
     return f"{number(run['last_reward'])} at {spent}, step {run.get('last_step')}"
+
+
+def _budget(run: Mapping[str, Any]) -> str | None:
+    """What it may spend, and how long that takes at its pace."""
+    if not run.get("budget_compute"):
+        return None
+    given = f"{as_given(run['budget_compute'])} {run['compute_unit']}"
+    return f"{given}, {left(run['budget_spent_at'])}" if run.get("budget_spent_at") else given
 
 
 def _ending(run: Mapping[str, Any]) -> str | None:
@@ -86,6 +95,8 @@ def _line(run: Mapping[str, Any]) -> str:
         f"pass rate {number(run.get('last_reward'), 3)}",
         f"ceiling {ceiling(run)}",
     ]
+    if run.get("budget_spent_at"):
+        parts.append(left(run["budget_spent_at"]))
     if run.get("open_alerts"):
         parts.append(f"{run['open_alerts']} open alerts")
     return "  ".join(parts)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -49,6 +50,28 @@ def test_before_the_first_evaluation_nothing_is_made_up() -> None:
     told = {"withheld": False, "last_reward": 0.5, "last_compute": 12.5, "last_step": 100, "status": "failed"}
     assert "  pass rate   0.50 at 12.5 GPU-hours, step 100" in describe(RUN | told)
     assert "  pass rate   no evaluation" in describe(RUN | {"withheld": False, "status": "failed"})
+
+
+class _Answers:
+    """A service that knows one run."""
+
+    def __init__(self, run: dict[str, Any]) -> None:
+        self._run = run
+
+    def run(self, run_id: str) -> dict[str, Any]:
+        return self._run
+
+
+@pytest.mark.parametrize(("seconds", "said"), [(5405, "90 min left"), (-3, "any moment")])
+def test_how_long_it_is_until_the_budget_is_spent_is_said(
+    seconds: float, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    when = (datetime.now(UTC) + timedelta(seconds=seconds)).isoformat()
+    run = RUN | {"withheld": False, "budget_compute": 60.0, "budget_spent_at": when}
+    assert f"  budget      60 GPU-hours, {said}" in describe(run)
+    assert "  budget      60 GPU-hours" in describe(run | {"budget_spent_at": None})
+    follow(_Answers(run | {"status": "stopped"}), "run_1", every_s=0, as_json=False)  # type: ignore[arg-type]
+    assert said in capsys.readouterr().out
 
 
 def test_a_budget_has_all_its_digits() -> None:

@@ -22,16 +22,26 @@ const WRITTEN = {
   clock: (iso) => clock(iso),
   minute: (iso) => clock(iso, MINUTE),
   ago: (iso) => ago(new Date(iso), Date.now()),
+  left: (iso) => left(new Date(iso), Date.now()),
 };
 
 /** @param {Date} then @param {number} now milliseconds @returns {string} as `web/formats.py: ago` writes it */
 function ago(then, now) {
   const seconds = (now - then.getTime()) / 1000;
   if (seconds < 1 && seconds > -60) return "now"; // clocks differ
-  const whole = (size) => (seconds < 0 ? Math.round(-seconds / size) : Math.floor(seconds / size));
-  const [, size, name] = STEPS.find(([below, size]) => size * whole(size) < below);
-  const many = `${whole(size)} ${name}`;
-  return seconds < 0 ? `in ${many}` : `${many} ago`;
+  return seconds < 0 ? `in ${lasting(-seconds, Math.round)}` : `${lasting(seconds, Math.floor)} ago`;
+}
+
+/** @param {Date} then @param {number} now milliseconds @returns {string} as `web/formats.py: left` writes it */
+function left(then, now) {
+  const seconds = (then.getTime() - now) / 1000;
+  return seconds < 1 ? "any moment" : `${lasting(seconds, Math.round, 2)} left`;
+}
+
+/** In the first unit in which it is less than `coarse` of the next. @param {number} seconds @param {(value: number) => number} whole */
+function lasting(seconds, whole, coarse = 1) {
+  const [, size, name] = STEPS.find(([below, size]) => size * whole(seconds / size) < coarse * below);
+  return `${whole(seconds / size)} ${name}`;
 }
 
 function refresh() {
