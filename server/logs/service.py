@@ -6,7 +6,7 @@ is noted (`asked_at`), and the worker goes by it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 
 from sqlalchemy import or_, select
@@ -70,11 +70,11 @@ def keep(session: Session, attempt_id: str, lines: Sequence[str], *, first: int,
     log.whole = whole
 
 
-def note_read(session: Session, attempt_id: str, now: datetime, took_s: float) -> None:
-    """That the cluster was asked for this log, whether or not it answered."""
+def note_read(session: Session, attempt_ids: Iterable[str], now: datetime, took_s: float) -> None:
+    """That the cluster was asked for these logs, whether or not it answered."""
     values = {"read_at": now, "took_s": took_s}
-    mine = insert(AttemptLog).values(attempt_id=attempt_id, **values)
-    session.execute(mine.on_conflict_do_update(index_elements=["attempt_id"], set_=values))
+    rows = insert(AttemptLog).values([{"attempt_id": one, **values} for one in sorted(attempt_ids)])
+    session.execute(rows.on_conflict_do_update(index_elements=["attempt_id"], set_=values))
 
 
 def _attempt(session: Session, run: Run, number: int | None) -> Attempt | None:

@@ -95,8 +95,11 @@ def test_a_cluster_that_does_not_answer_ends_the_pass_and_is_asked_again(world: 
     runs = [world.running(), world.running()]
     for run in runs:
         printed(world, run, "step 0\n")
+    look(world, runs[0])
     world.ray.blind = True
     assert read(world) == 0
+    with world.sessions() as session:
+        assert find_due(session, world.now) == []  # not one after another: each may take seconds to fail
     world.ray.blind = False
     assert read(world, UNWATCHED) == 2
     assert [look(world, run).lines for run in runs] == [["step 0"], ["step 0"]]

@@ -72,7 +72,7 @@ class SubmitError(Exception):
 
 
 class Executor(Protocol):
-    """The doors of an executor. Every call ends within a few seconds."""
+    """The doors of an executor. Every call ends within a few seconds, `log` within half a minute."""
 
     def submit(self, job: JobSpec) -> Submitted:
         """Start the job unless one with this reference exists. Raises SubmitError."""

@@ -58,6 +58,7 @@ class RayJobs:
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         timeout = httpx.Timeout(5.0, connect=3.0)
         self._submit_timeout = httpx.Timeout(submit_timeout_s, connect=3.0)
+        self._log_timeout = httpx.Timeout(20.0, connect=3.0)  # a long one is read whole before its first byte is sent
         # trust_env off: a proxy named in the environment must not see the cluster's token
         verify = certificates(self.url)
         self._http = httpx.Client(base_url=self.url, headers=headers, timeout=timeout, trust_env=False, verify=verify)
@@ -112,7 +113,7 @@ class RayJobs:
 
     def log(self, reference: str) -> JobLog | None:
         try:
-            with self._http.stream("GET", f"/api/jobs/{quote(reference)}/logs") as answer:
+            with self._http.stream("GET", f"/api/jobs/{quote(reference)}/logs", timeout=self._log_timeout) as answer:
                 if answer.status_code == 404:
                     return JobLog(0, ())
                 return job_log(decoded(answer.iter_bytes())) if answer.is_success else None

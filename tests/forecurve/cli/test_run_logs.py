@@ -38,7 +38,7 @@ def printed(sessions: sessionmaker[Session], run_id: str) -> Print:
                 session.add(attempt)
                 session.get_one(Run, run_id).attempt = number
                 session.flush()
-            note_read(session, attempt.id, datetime.now(UTC), 0.01)
+            note_read(session, [attempt.id], datetime.now(UTC), 0.01)
             keep(session, attempt.id, lines, first=0, whole=whole)
 
     return says

@@ -29,7 +29,7 @@ def launched(sessions: sessionmaker[Session], run_id: str, number: int = 1, **va
 
 def printed(sessions: sessionmaker[Session], attempt_id: str, *lines: str, first: int = 0, whole: bool = False) -> None:
     with sessions.begin() as session:
-        note_read(session, attempt_id, session.get_one(Attempt, attempt_id).created_at, 0.01)
+        note_read(session, [attempt_id], session.get_one(Attempt, attempt_id).created_at, 0.01)
         keep(session, attempt_id, lines, first=first, whole=whole)
 
 
@@ -66,7 +66,7 @@ def test_whoever_goes_on_from_next_gets_every_line_once(
         attempt = Attempt(run_id=run.id, number=1, external_ref="a")
         session.add(attempt)
         session.flush()
-        note_read(session, attempt.id, run.created_at, 0.0)
+        note_read(session, [attempt.id], run.created_at, 0.0)
         keep(session, attempt.id, lines, first=first, whole=True)
         got, after = [], start
         while (page := read_log(session, run.id, None, after=after, limit=limit, now=run.created_at)).lines:

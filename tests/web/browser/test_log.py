@@ -25,7 +25,7 @@ def printed(site: Site, *lines: str, number: int = 1, whole: bool = False, first
             session.get_one(Run, site.control).attempt = number
             session.flush()
         attempt.external_ref = f"{site.control}-a{number}"
-        note_read(session, attempt.id, site.now, 0.01)
+        note_read(session, [attempt.id], site.now, 0.01)
         keep(session, attempt.id, lines, first=first, whole=whole)
 
 
