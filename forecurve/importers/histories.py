@@ -5,14 +5,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 from forecurve.curve_cells import CurveFileError, text_of
 from forecurve.curve_formats import REQUIRED
 
 from .logs import Log, Reading, Row
+from .naming import each_its_own
 
 NAMES_OF_RUNS = ("run_name", "run", "series", "run_id")
 """Columns that name the run of a row where none is asked for, best first."""
@@ -50,7 +49,7 @@ def read_history(path: Path, rows: list[Row], series: str | None) -> Reading:
         return Reading([Log(path.stem, path, rows)])
     ids = _IDS if series is None and named == "run_name" and _IDS in columns else None
     runs = _by_run(rows, named, ids)
-    names = list(_each_its_own([name for name, _ in runs]))
+    names = list(each_its_own([name for name, _ in runs]))
     logs = [Log(name, path, found, said=True) for name, found in zip(names, runs.values(), strict=True)]
     told = f"{path.name}: runs are told apart by the column {named} (--series names another)"
     return Reading(logs, [] if series else [told, *_several(path, [name for name, _ in runs], names)])
@@ -66,17 +65,6 @@ def _by_run(rows: list[Row], named: str, ids: str | None) -> _Runs:
         own = text_of(ids, row.cells.get(ids), row.where) if ids else ""
         runs.setdefault((name, own), []).append(row)
     return runs
-
-
-def _each_its_own(names: list[str]) -> Iterator[str]:
-    """Every name once: a second `grpo` is `grpo (2)`, or (3) where a run is called `grpo (2)` by itself."""
-    known = set(names)
-    times: Counter[str] = Counter()
-    for name in names:
-        times[name] += 1
-        while times[name] > 1 and f"{name} ({times[name]})" in known:
-            times[name] += 1
-        yield name if times[name] == 1 else f"{name} ({times[name]})"
 
 
 def _several(path: Path, bare: list[str], names: list[str]) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from operator import itemgetter
 
@@ -60,6 +60,18 @@ def _tell_apart(logs: list[Log], taken: set[str]) -> None:
         for log, name, home in zip(logs, bare, homes, strict=True):
             if times[log.run, log.seed] > 1:
                 log.run = "/".join([*home[-folders:], name])
+
+
+def each_its_own(names: Iterable[str]) -> Iterator[str]:
+    """Every name once: a second `grpo` is `grpo (2)`, or (3) where a run is called `grpo (2)` by itself."""
+    names = list(names)
+    known = set(names)
+    times: Counter[str] = Counter()
+    for name in names:
+        times[name] += 1
+        while times[name] > 1 and f"{name} ({times[name]})" in known:
+            times[name] += 1
+        yield name if times[name] == 1 else f"{name} ({times[name]})"
 
 
 def only(logs: Sequence[Log], patterns: Sequence[str]) -> list[Log]:

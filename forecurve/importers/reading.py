@@ -63,7 +63,7 @@ def read(
     samples: int | None = None,
     growing: bool = False,
 ) -> Imported:
-    """Read what W&B, transformers, TRL, verl, TensorBoard, trackio and plain loggers leave of runs.
+    """Read what W&B, MLflow, transformers, TRL, verl, TensorBoard, trackio and plain loggers leave of runs.
 
     Args:
         sources: files or folders.

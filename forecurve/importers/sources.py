@@ -12,6 +12,14 @@ from forecurve.curve_cells import CurveFileError
 from .event_files import event_files_in, is_event_file, read_events
 from .histories import read_history
 from .logs import Reading
+from .mlflow_stores import (
+    DATABASE,
+    is_database,
+    is_of_deleted,
+    is_run_folder,
+    read_mlflow_database,
+    read_mlflow_folders,
+)
 from .tables import Sheet, json_of, json_rows, parquet_rows, sheet_of, sheet_rows, unfinished
 from .trainer_states import is_trainer_state, newest_state, read_trainer_state
 from .wandb_charts import is_chart, read_chart
@@ -19,14 +27,10 @@ from .wandb_files import is_wandb_file, read_wandb, wandb_files_in
 
 _START = 4096  # bytes by which a file is known
 _UTF16 = ("it is text in UTF-16, as what a spreadsheet calls Unicode text", "save it as CSV UTF-8")
-_KNOWN = "name CSV, JSON, JSONL, Parquet, a trainer_state.json, TensorBoard's event files or W&B's"
+_KNOWN = "name CSV, JSON, JSONL, Parquet, a trainer_state.json, TensorBoard's event files, W&B's or MLflow's"
 _FOREIGN = {
     codecs.BOM_UTF16_LE: _UTF16,
     codecs.BOM_UTF16_BE: _UTF16,
-    b"SQLite format 3": (
-        "it is a database",
-        "export it as Parquet or CSV (for trackio the guide from-other-trackers says how)",
-    ),
     b"\x1f\x8b": ("it is packed", "unpack it"),
     b"PK\x03\x04": ("it is packed", "unpack it"),
 }
@@ -63,6 +67,8 @@ def _read_file(path: Path, metric: str | None, series: str | None, *, growing: b
         return read_events(folder.name, path, [path], folder.parent)
     if is_wandb_file(start):
         return read_wandb([path], growing=growing)
+    if is_database(start):
+        return read_mlflow_database(path)
     if start.startswith(b"PAR1"):
         return read_history(path, parquet_rows(path), series)
     _refuse_foreign(path, start)
@@ -121,9 +127,11 @@ def _decoded(found: bytes) -> str:
 
 
 def _read_folder(folder: Path, *, growing: bool) -> Reading:
-    """Every run below: folders with a Trainer's state, and of the others those with event files or W&B's files."""
+    """Every run below: folders with a Trainer's state or of MLflow, and of the others those with event files or W&B's
+    files."""
     reading = Reading()
     wandb: list[Path] = []
+    mlflow: list[Path] = []
     names: list[str] = []
     links: list[Path] = []
     for place, below, files in os.walk(folder, onerror=_give_up):
@@ -133,7 +141,11 @@ def _read_folder(folder: Path, *, growing: bool) -> Reading:
             reading.add(_read_file(state, None, None, growing=False))
             below.clear()  # the event files of the same run are in there
             continue
-        below.sort()
+        if is_run_folder(here):
+            mlflow.append(here)
+            below.clear()
+            continue
+        below[:] = sorted(name for name in below if not is_of_deleted(here / name))
         links += [here / name for name in below if _leads_out(here / name, folder)]
         names += [str(here / name) for name in files]
         wandb += wandb_files_in(here)
@@ -143,6 +155,7 @@ def _read_folder(folder: Path, *, growing: bool) -> Reading:
             run, home = (top.name, top.parent) if here == folder else (here.relative_to(folder).as_posix(), top)
             reading.add(read_events(run, here, events, home))
     reading.add(read_wandb(wandb, growing=growing))
+    reading.add(read_mlflow_folders(mlflow, growing=growing))
     if not reading.logs:
         raise _nothing_in(folder, names, links)
     if links:
@@ -162,9 +175,12 @@ def _give_up(error: OSError) -> None:
 
 
 def _nothing_in(folder: Path, names: list[str], links: list[Path]) -> CurveFileError:
-    way_out = "name a folder with TensorBoard's event files, W&B's files or a trainer_state.json, or a file"
+    way_out = "name a folder with TensorBoard's event files, W&B's or MLflow's, or a trainer_state.json, or a file"
     tables = sorted(name for name in names if name.endswith((".csv", ".jsonl", ".parquet")))
-    if links:
+    database = next((one for one in (folder / DATABASE, folder.resolve().parent / DATABASE) if one.is_file()), None)
+    if database is not None:
+        way_out = f"the numbers of MLflow's runs are in {database}: name that"
+    elif links:
         way_out = f"links to folders are not followed: name them one by one, such as {links[0]}"
     elif tables:
         way_out = f"name its tables one by one, such as {tables[0]}"

@@ -21,8 +21,8 @@ def convert(
         list[Path],
         typer.Argument(
             metavar="SOURCE...",
-            help="W&B's folder, its CSV of a chart or a history, trainer_state.json, TensorBoard's event files, "
-            "JSONL, Parquet; or a folder of runs. - is stdin.",
+            help="W&B's folder, its CSV of a chart or a history, MLflow's database or folder, trainer_state.json, "
+            "TensorBoard's event files, JSONL, Parquet; or a folder of runs. - is stdin.",
         ),
     ],
     metric: Metric = None,
@@ -46,7 +46,7 @@ def convert(
     out: OutFlag = None,
     as_json: Annotated[bool, typer.Option("--json", help="JSON instead of text.")] = False,
 ) -> None:
-    """Write what W&B, TRL, verl, TensorBoard and others logged as a curve file.
+    """Write what W&B, MLflow, TRL, verl, TensorBoard and others logged as a curve file.
 
     forecurve convert chart.csv --metric eval/pass_rate -o curves.csv && forecurve fit curves.csv
     """

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -206,6 +208,17 @@ def test_a_log_of_the_same_name_does_not_go_on_with_the_run_of_another(
     assert (moved.code, only_run(forecurve)["attempt"]) == (0, 2)
     assert forecurve("run", "follow", "b/log.jsonl", *TOLD, "--over").code == 0
     assert len(forecurve("run", "list", "--json").json["items"]) == 2
+
+
+def test_a_run_of_mlflow_is_followed_by_its_database(forecurve: Forecurve, service: str, tmp_path: Path) -> None:
+    store = tmp_path / "mlflow.db"
+    with closing(sqlite3.connect(store)) as made:
+        made.executescript((Path(__file__).parents[1] / "importers/data/mlflow-3.17.2.sql").read_text())
+    told = ("run", "follow", store, "--run", "cispo", "--metric", "val/acc", "--unit", "steps", "--over")
+    several = forecurve(*(one for one in told if one not in ("--run", "cispo")))
+    several.check_is_bad_input(["--run: 3 runs are logged there (gsm8k/grpo, gsm8k/grpo (2), cispo)"])
+    assert forecurve(*told).code == 0
+    assert (only_run(forecurve)["name"], only_run(forecurve)["last_compute"]) == ("cispo", 20)
 
 
 def test_a_run_that_is_over_is_not_reported_twice(forecurve: Forecurve, service: str, tmp_path: Path) -> None:

@@ -67,7 +67,7 @@ def test_an_unknown_metric_is_told_what_there_is(tmp_path: Path) -> None:
         (b" \n ", "it is empty"),
         (b"\x7fELF\x00\x00\x01", "it is binary"),
         (b":W&B\x00\x00\x01", "it begins unlike the files"),
-        (b"SQLite format 3\x00", "it is a database"),
+        (b"SQLite format 3\x00", "the database cannot be read"),
         (b"PAR1 and nothing", "it is not Parquet"),
         ("step\teval/acc\n1\t.1\n".encode("utf-16"), "text in UTF-16, .*; save it as CSV UTF-8"),
         (b"step;eval/acc\n1;0,1\n", "eval/acc at log, line 2: .* got '0,1'; write a point before decimals"),

@@ -1,0 +1,103 @@
+CREATE TABLE experiments (
+	experiment_id INTEGER NOT NULL, 
+	name VARCHAR(256) NOT NULL, 
+	artifact_location VARCHAR(256), 
+	lifecycle_stage VARCHAR(32), creation_time BIGINT, last_update_time BIGINT, 
+	CONSTRAINT experiment_pk PRIMARY KEY (experiment_id), 
+	CONSTRAINT experiments_lifecycle_stage CHECK (lifecycle_stage IN ('active', 'deleted')), 
+	UNIQUE (name)
+);
+INSERT INTO "experiments" VALUES (0, 'Default', '', 'active', 1795857064548, 1795857064548);
+INSERT INTO "experiments" VALUES (1, 'gsm8k', '', 'active', 1795857064551, 1795857064551);
+CREATE TABLE "metrics" (
+	"key" VARCHAR(250) NOT NULL, 
+	value FLOAT NOT NULL, 
+	timestamp BIGINT NOT NULL, 
+	run_uuid VARCHAR(32) NOT NULL, 
+	step BIGINT DEFAULT '0' NOT NULL, 
+	is_nan BOOLEAN DEFAULT '0' NOT NULL, 
+	CONSTRAINT metric_pk PRIMARY KEY ("key", timestamp, step, run_uuid, value, is_nan), 
+	FOREIGN KEY(run_uuid) REFERENCES runs (run_uuid), 
+	CHECK (is_nan IN (0, 1))
+);
+INSERT INTO "metrics" VALUES ('val/acc', 0.2, 1795857064588, '79ad8798ff8d4578a5214e142a33d8a5', 0, 0);
+INSERT INTO "metrics" VALUES ('train/loss', 1.0, 1795857064588, '79ad8798ff8d4578a5214e142a33d8a5', 0, 0);
+INSERT INTO "metrics" VALUES ('tokens', 1000.0, 1795857064592, '79ad8798ff8d4578a5214e142a33d8a5', 0, 0);
+INSERT INTO "metrics" VALUES ('val/acc', 0.30000000000000004, 1795857064594, '79ad8798ff8d4578a5214e142a33d8a5', 10, 0);
+INSERT INTO "metrics" VALUES ('train/loss', 0.9, 1795857064594, '79ad8798ff8d4578a5214e142a33d8a5', 10, 0);
+INSERT INTO "metrics" VALUES ('tokens', 11000.0, 1795857064598, '79ad8798ff8d4578a5214e142a33d8a5', 10, 0);
+INSERT INTO "metrics" VALUES ('val/acc', 0.4, 1795857064600, '79ad8798ff8d4578a5214e142a33d8a5', 20, 0);
+INSERT INTO "metrics" VALUES ('train/loss', 0.8, 1795857064600, '79ad8798ff8d4578a5214e142a33d8a5', 20, 0);
+INSERT INTO "metrics" VALUES ('tokens', 21000.0, 1795857064603, '79ad8798ff8d4578a5214e142a33d8a5', 20, 0);
+INSERT INTO "metrics" VALUES ('val/acc', 0.0, 1795857064605, '79ad8798ff8d4578a5214e142a33d8a5', 40, 1);
+INSERT INTO "metrics" VALUES ('train/loss', 1.7976931348623157e+308, 1795857064607, '79ad8798ff8d4578a5214e142a33d8a5', 40, 0);
+INSERT INTO "metrics" VALUES ('val/acc', 0.2, 1795857064622, 'd235c62c068a4f689ecfe1f0cb4c7c32', 0, 0);
+INSERT INTO "metrics" VALUES ('train/loss', 1.0, 1795857064622, 'd235c62c068a4f689ecfe1f0cb4c7c32', 0, 0);
+INSERT INTO "metrics" VALUES ('tokens', 1000.0, 1795857064625, 'd235c62c068a4f689ecfe1f0cb4c7c32', 0, 0);
+INSERT INTO "metrics" VALUES ('val/acc', 0.30000000000000004, 1795857064626, 'd235c62c068a4f689ecfe1f0cb4c7c32', 10, 0);
+INSERT INTO "metrics" VALUES ('train/loss', 0.9, 1795857064626, 'd235c62c068a4f689ecfe1f0cb4c7c32', 10, 0);
+INSERT INTO "metrics" VALUES ('tokens', 11000.0, 1795857064629, 'd235c62c068a4f689ecfe1f0cb4c7c32', 10, 0);
+INSERT INTO "metrics" VALUES ('val/acc', 0.4, 1795857064631, 'd235c62c068a4f689ecfe1f0cb4c7c32', 20, 0);
+INSERT INTO "metrics" VALUES ('train/loss', 0.8, 1795857064631, 'd235c62c068a4f689ecfe1f0cb4c7c32', 20, 0);
+INSERT INTO "metrics" VALUES ('tokens', 21000.0, 1795857064633, 'd235c62c068a4f689ecfe1f0cb4c7c32', 20, 0);
+INSERT INTO "metrics" VALUES ('val/acc', 0.0, 1795857064635, 'd235c62c068a4f689ecfe1f0cb4c7c32', 40, 1);
+INSERT INTO "metrics" VALUES ('train/loss', 1.7976931348623157e+308, 1795857064638, 'd235c62c068a4f689ecfe1f0cb4c7c32', 40, 0);
+INSERT INTO "metrics" VALUES ('val/acc', 0.2, 1795857064648, 'd890a25178884927a38fd35a312e1ff8', 0, 0);
+INSERT INTO "metrics" VALUES ('train/loss', 1.0, 1795857064648, 'd890a25178884927a38fd35a312e1ff8', 0, 0);
+INSERT INTO "metrics" VALUES ('tokens', 1000.0, 1795857064650, 'd890a25178884927a38fd35a312e1ff8', 0, 0);
+INSERT INTO "metrics" VALUES ('val/acc', 0.30000000000000004, 1795857064652, 'd890a25178884927a38fd35a312e1ff8', 10, 0);
+INSERT INTO "metrics" VALUES ('train/loss', 0.9, 1795857064652, 'd890a25178884927a38fd35a312e1ff8', 10, 0);
+INSERT INTO "metrics" VALUES ('tokens', 11000.0, 1795857064655, 'd890a25178884927a38fd35a312e1ff8', 10, 0);
+INSERT INTO "metrics" VALUES ('val/acc', 0.4, 1795857064657, 'd890a25178884927a38fd35a312e1ff8', 20, 0);
+INSERT INTO "metrics" VALUES ('train/loss', 0.8, 1795857064657, 'd890a25178884927a38fd35a312e1ff8', 20, 0);
+INSERT INTO "metrics" VALUES ('tokens', 21000.0, 1795857064659, 'd890a25178884927a38fd35a312e1ff8', 20, 0);
+INSERT INTO "metrics" VALUES ('val/acc', 0.0, 1795857064661, 'd890a25178884927a38fd35a312e1ff8', 40, 1);
+INSERT INTO "metrics" VALUES ('train/loss', 1.7976931348623157e+308, 1795857064663, 'd890a25178884927a38fd35a312e1ff8', 40, 0);
+INSERT INTO "metrics" VALUES ('val/acc', 0.2, 1795857064672, '610159c858fa448291d60241a984295a', 0, 0);
+INSERT INTO "metrics" VALUES ('train/loss', 1.0, 1795857064672, '610159c858fa448291d60241a984295a', 0, 0);
+INSERT INTO "metrics" VALUES ('tokens', 1000.0, 1795857064675, '610159c858fa448291d60241a984295a', 0, 0);
+INSERT INTO "metrics" VALUES ('val/acc', 0.30000000000000004, 1795857064676, '610159c858fa448291d60241a984295a', 10, 0);
+INSERT INTO "metrics" VALUES ('train/loss', 0.9, 1795857064676, '610159c858fa448291d60241a984295a', 10, 0);
+INSERT INTO "metrics" VALUES ('tokens', 11000.0, 1795857064679, '610159c858fa448291d60241a984295a', 10, 0);
+INSERT INTO "metrics" VALUES ('val/acc', 0.4, 1795857064681, '610159c858fa448291d60241a984295a', 20, 0);
+INSERT INTO "metrics" VALUES ('train/loss', 0.8, 1795857064681, '610159c858fa448291d60241a984295a', 20, 0);
+INSERT INTO "metrics" VALUES ('tokens', 21000.0, 1795857064683, '610159c858fa448291d60241a984295a', 20, 0);
+INSERT INTO "metrics" VALUES ('val/acc', 0.0, 1795857064685, '610159c858fa448291d60241a984295a', 40, 1);
+INSERT INTO "metrics" VALUES ('train/loss', 1.7976931348623157e+308, 1795857064687, '610159c858fa448291d60241a984295a', 40, 0);
+INSERT INTO "metrics" VALUES ('val/acc', 0.9, 1795857064701, '53a8624dc8584221abc004f41576b22b', 1, 0);
+CREATE TABLE "params" (
+	"key" VARCHAR(250) NOT NULL, 
+	value VARCHAR(8000) NOT NULL, 
+	run_uuid VARCHAR(32) NOT NULL, 
+	CONSTRAINT param_pk PRIMARY KEY ("key", run_uuid), 
+	FOREIGN KEY(run_uuid) REFERENCES runs (run_uuid)
+);
+INSERT INTO "params" VALUES ('seed', '3', '79ad8798ff8d4578a5214e142a33d8a5');
+INSERT INTO "params" VALUES ('seed', '4', 'd235c62c068a4f689ecfe1f0cb4c7c32');
+INSERT INTO "params" VALUES ('seed', '4', 'd890a25178884927a38fd35a312e1ff8');
+CREATE TABLE "runs" (
+	run_uuid VARCHAR(32) NOT NULL, 
+	name VARCHAR(250), 
+	source_type VARCHAR(20), 
+	source_name VARCHAR(500), 
+	entry_point_name VARCHAR(50), 
+	user_id VARCHAR(256), 
+	status VARCHAR(9), 
+	start_time BIGINT, 
+	end_time BIGINT, 
+	source_version VARCHAR(50), 
+	lifecycle_stage VARCHAR(20), 
+	artifact_uri VARCHAR(200), 
+	experiment_id INTEGER, deleted_time BIGINT, 
+	CONSTRAINT run_pk PRIMARY KEY (run_uuid), 
+	CONSTRAINT source_type CHECK (source_type IN ('NOTEBOOK', 'JOB', 'LOCAL', 'UNKNOWN', 'PROJECT')), 
+	CONSTRAINT runs_lifecycle_stage CHECK (lifecycle_stage IN ('active', 'deleted')), 
+	FOREIGN KEY(experiment_id) REFERENCES experiments (experiment_id), 
+	CHECK (status IN ('SCHEDULED', 'FAILED', 'FINISHED', 'RUNNING', 'KILLED'))
+);
+INSERT INTO "runs" VALUES ('79ad8798ff8d4578a5214e142a33d8a5', 'grpo', 'UNKNOWN', '', '', '', 'FINISHED', 1795857064579, 1795857064611, '', 'active', '', 1, NULL);
+INSERT INTO "runs" VALUES ('d235c62c068a4f689ecfe1f0cb4c7c32', 'grpo', 'UNKNOWN', '', '', '', 'FINISHED', 1795857064617, 1795857064640, '', 'active', '', 1, NULL);
+INSERT INTO "runs" VALUES ('d890a25178884927a38fd35a312e1ff8', 'grpo', 'UNKNOWN', '', '', '', 'FINISHED', 1795857064644, 1795857064665, '', 'active', '', 1, NULL);
+INSERT INTO "runs" VALUES ('610159c858fa448291d60241a984295a', 'cispo', 'UNKNOWN', '', '', '', 'FINISHED', 1795857064669, 1795857064689, '', 'active', '', 0, NULL);
+INSERT INTO "runs" VALUES ('35ad0d82dc3748d3a8b5df21c7c8ef84', 'empty', 'UNKNOWN', '', '', '', 'FINISHED', 1795857064692, 1795857064695, '', 'active', '', 0, NULL);
+INSERT INTO "runs" VALUES ('53a8624dc8584221abc004f41576b22b', 'gone', 'UNKNOWN', '', '', '', 'FINISHED', 1795857064698, 1795857064703, '', 'deleted', '', 0, 1795857064705);
