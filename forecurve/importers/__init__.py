@@ -1,7 +1,7 @@
 """What other tools leave of runs, as curves: W&B, MLflow, transformers and TRL, verl, TensorBoard, trackio, tables.
 
-`logs` says what every reader gives: `wandb_files`, `wandb_charts`, `mlflow_stores`, `histories`, `trainer_states`,
-`event_files`, a kind of file each.
+`logs` says what every reader gives: `wandb_files`, `wandb_charts`, `histories`, `trainer_states`, `event_files`,
+`databases` with `mlflow_stores` and `trackio_stores`, a kind of file each.
 `sources` knows by the content which of them a file is for, `reading` puts it all together.
 """
 

@@ -10,12 +10,10 @@ import math
 import sqlite3
 import sys
 from collections.abc import Iterable, Sequence
-from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import quote
 
 import yaml
 
@@ -24,13 +22,13 @@ from forecurve.science.checks import short
 from forecurve.signs import visible
 
 from .logs import Log, Reading, Row
-from .naming import each_its_own
+from .naming import each_of_its_seed
 
 DATABASE = "mlflow.db"
 _META = "meta.yaml"
 _DELETED = ".trash"
 _SEED = "seed"
-_TABLES = {"runs", "metrics", "params", "experiments"}
+TABLES = frozenset({"runs", "metrics", "params", "experiments"})
 _INFINITE = sys.float_info.max  # as which its databases keep infinities
 _DEFAULT = "Default"  # the experiment of runs that name none
 
@@ -65,11 +63,6 @@ class _Run:
         return all(number.step == 0 for number in self.numbers) and len({number.time for number in self.numbers}) > 1
 
 
-def is_database(start: bytes) -> bool:
-    """By how it begins; of MLflow or of anybody else."""
-    return start.startswith(b"SQLite format 3\0")
-
-
 def is_run_folder(folder: Path) -> bool:
     return (folder / _META).is_file() and (folder / "metrics").is_dir()
 
@@ -79,31 +72,16 @@ def is_of_deleted(folder: Path) -> bool:
     return folder.name == _DELETED
 
 
-def read_mlflow_database(path: Path) -> Reading:
+def read_tables(database: sqlite3.Connection, path: Path) -> Reading:
     """The logs of the runs in a database.
 
     Raises:
-        CurveFileError: it is none of MLflow's, or cannot be read.
+        sqlite3.Error, TypeError, ValueError: it cannot be read.
     """
-    try:
-        with closing(sqlite3.connect(f"file:{quote(str(path.resolve()))}?mode=ro", uri=True)) as database:
-            tables = {name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-            if not tables >= _TABLES:
-                way_out = "export it as Parquet or CSV (for trackio the guide from-other-trackers says how)"
-                raise CurveFileError("file", path.name, "it is a database, and none of MLflow's", way_out)
-            runs = [
-                _Run(
-                    str(run_id),
-                    str(name or run_id),
-                    str(experiment or ""),
-                    start or 0,
-                    seed,
-                    _numbers(database, run_id),
-                )
-                for run_id, name, start, experiment, seed in database.execute(_RUNS)
-            ]
-    except (sqlite3.Error, TypeError, ValueError, OverflowError) as error:
-        raise CurveFileError("file", path.name, f"the database cannot be read ({error})", "copy it again") from error
+    runs = [
+        _Run(str(run_id), str(name or run_id), str(experiment or ""), start or 0, seed, _numbers(database, run_id))
+        for run_id, name, start, experiment, seed in database.execute(_RUNS)
+    ]
     return _reading(runs, path.name, path)
 
 
@@ -193,23 +171,12 @@ def _reading(runs: Sequence[_Run], store: str, home: Path) -> Reading:
     logged = sorted((run for run in runs if run.numbers), key=lambda run: (run.start, run.id))
     without = len(runs) - len(logged)
     notes = [f"{store}: {without:,} run{'s' * (without != 1)} without a number"] if without else []
-    names = _names(logged)
-    again = len({(run.experiment, run.name, _seed(run)) for run in logged})
-    if again < len(logged):
-        notes.append(
-            f"{store}: {len(logged) - again:,} called as an earlier run of that seed: `name (2)` and so on here"
-        )
-    return Reading([_log(run, name, home) for run, name in zip(logged, names, strict=True)], notes)
+    names, told = each_of_its_seed(store, [_name(run) for run in logged], [_seed(run) for run in logged])
+    return Reading([_log(run, name, home) for run, name in zip(logged, names, strict=True)], [*notes, *told])
 
 
-def _names(runs: Sequence[_Run]) -> list[str]:
-    """`experiment/run`, each its own among those of its seed, and the same whatever comes later."""
-    bare = [visible(run.name if run.experiment in ("", _DEFAULT) else f"{run.experiment}/{run.name}") for run in runs]
-    seeds = [_seed(run) for run in runs]
-    of_seed = {
-        seed: each_its_own([name for name, own in zip(bare, seeds, strict=True) if own == seed]) for seed in set(seeds)
-    }
-    return [next(of_seed[seed]) for seed in seeds]
+def _name(run: _Run) -> str:
+    return visible(run.name if run.experiment in ("", _DEFAULT) else f"{run.experiment}/{run.name}")
 
 
 def _log(run: _Run, name: str, home: Path) -> Log:

@@ -74,6 +74,19 @@ def each_its_own(names: Iterable[str]) -> Iterator[str]:
         yield name if times[name] == 1 else f"{name} ({times[name]})"
 
 
+def each_of_its_seed(store: str, bare: Sequence[str], seeds: Sequence[int | None]) -> tuple[list[str], list[str]]:
+    """A name for each run of a store in the order of their beginnings, each its own among those of its seed, and what
+    to say of that. Runs that come later change no name."""
+    of_seed = {
+        seed: each_its_own([name for name, own in zip(bare, seeds, strict=True) if own == seed]) for seed in set(seeds)
+    }
+    names = [next(of_seed[seed]) for seed in seeds]
+    again = sum(own != name for own, name in zip(names, bare, strict=True))
+    return names, [
+        f"{store}: {again:,} called as an earlier run of that seed: `name (2)` and so on here"
+    ] if again else []
+
+
 def only(logs: Sequence[Log], patterns: Sequence[str]) -> list[Log]:
     """Those that one of the patterns (`grpo-*`) fits, all where there is none."""
     for pattern in patterns:

@@ -9,17 +9,11 @@ from pathlib import Path
 
 from forecurve.curve_cells import CurveFileError
 
+from .databases import databases_in, is_database, read_database
 from .event_files import event_files_in, is_event_file, read_events
 from .histories import read_history
 from .logs import Reading
-from .mlflow_stores import (
-    DATABASE,
-    is_database,
-    is_of_deleted,
-    is_run_folder,
-    read_mlflow_database,
-    read_mlflow_folders,
-)
+from .mlflow_stores import DATABASE, is_of_deleted, is_run_folder, read_mlflow_folders
 from .tables import Sheet, json_of, json_rows, parquet_rows, sheet_of, sheet_rows, unfinished
 from .trainer_states import is_trainer_state, newest_state, read_trainer_state
 from .wandb_charts import is_chart, read_chart
@@ -68,7 +62,7 @@ def _read_file(path: Path, metric: str | None, series: str | None, *, growing: b
     if is_wandb_file(start):
         return read_wandb([path], growing=growing)
     if is_database(start):
-        return read_mlflow_database(path)
+        return read_database(path)
     if start.startswith(b"PAR1"):
         return read_history(path, parquet_rows(path), series)
     _refuse_foreign(path, start)
@@ -127,8 +121,8 @@ def _decoded(found: bytes) -> str:
 
 
 def _read_folder(folder: Path, *, growing: bool) -> Reading:
-    """Every run below: folders with a Trainer's state or of MLflow, and of the others those with event files or W&B's
-    files."""
+    """Every run below: folders with a Trainer's state or of MLflow, and of the others those with event files, W&B's
+    files or trackers' databases."""
     reading = Reading()
     wandb: list[Path] = []
     mlflow: list[Path] = []
@@ -149,6 +143,8 @@ def _read_folder(folder: Path, *, growing: bool) -> Reading:
         links += [here / name for name in below if _leads_out(here / name, folder)]
         names += [str(here / name) for name in files]
         wandb += wandb_files_in(here)
+        for database in databases_in(here):
+            reading.add(read_database(database))
         events = event_files_in(here)
         if events:
             top = folder.resolve()

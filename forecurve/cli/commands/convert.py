@@ -21,8 +21,8 @@ def convert(
         list[Path],
         typer.Argument(
             metavar="SOURCE...",
-            help="W&B's folder, its CSV of a chart or a history, MLflow's database or folder, trainer_state.json, "
-            "TensorBoard's event files, JSONL, Parquet; or a folder of runs. - is stdin.",
+            help="W&B's folder, its CSV of a chart or a history, MLflow's or trackio's database, mlruns/, "
+            "trainer_state.json, TensorBoard's event files, JSONL, Parquet; or a folder of runs. - is stdin.",
         ),
     ],
     metric: Metric = None,

@@ -141,7 +141,7 @@ def test_a_database_of_somebody_else_is_said_to_be_one(tmp_path: Path) -> None:
     other = tmp_path / "other.db"
     with closing(sqlite3.connect(other)) as made:
         made.execute("CREATE TABLE metrics (step INTEGER)")
-    with pytest.raises(CurveFileError, match=r"none of MLflow's.*guide"):
+    with pytest.raises(CurveFileError, match=r"of a kind that is not read.*MLflow's or trackio's"):
         read(other)
 
 
