@@ -84,7 +84,10 @@ class Settings(BaseSettings):
         description="Silence after which a run that its user launched counts as failed, begun or not.",
     )
     tick_s: float = Field(
-        2.0, gt=0, le=3_600, description="How often the scheduler rings the dispatcher and the reconciler."
+        2.0,
+        gt=0,
+        le=3_600,
+        description="How often the scheduler rings the dispatcher, the reconciler and the reader of logs.",
     )
     refit_every_s: float = Field(1.0, ge=0, le=86_400, description="Least time between two refits of a run.")
     lease_s: float = Field(

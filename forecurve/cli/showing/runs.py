@@ -21,6 +21,7 @@ def describe(run: Mapping[str, Any]) -> list[str]:
     unit = run["compute_unit"]
     facts = {
         "state": state(run) + (f": {run['reason']}" if run.get("reason") else ""),
+        "log": f"forecurve run logs {run['id']}" if _has_log_to_see(run) else None,
         "archived": since(run["archived_at"]) if run.get("archived_at") else None,
         "forked from": f"{parent['run_id']} at step {parent['step']}" if (parent := run.get("parent")) else None,
         "task": run.get("task"),
@@ -41,6 +42,11 @@ def describe(run: Mapping[str, Any]) -> list[str]:
     if sentence := run.get("sentence"):
         lines += ["", *sentence.splitlines()]
     return [visible(line) for line in lines]
+
+
+def _has_log_to_see(run: Mapping[str, Any]) -> bool:
+    """Of a run that was launched by the service and failed, why is best told by what it printed."""
+    return bool(run["status"] == "failed" and run.get("executor") == "ray" and run.get("attempt"))
 
 
 def _fact(name: str, value: str) -> list[str]:

@@ -37,6 +37,13 @@ def test_a_run_that_fell_and_ended_so_says_it_beside_its_state() -> None:
     assert "  state       succeeded" in describe(RUN | {"withheld": False, "status": "succeeded", "fell_at": None})
 
 
+def test_of_a_run_that_failed_on_the_cluster_it_is_said_where_its_log_is() -> None:
+    failed = RUN | {"withheld": False, "status": "failed", "executor": "ray", "attempt": 3}
+    assert "  log         forecurve run logs run_1" in describe(failed)
+    for other in ({"executor": "external"}, {"attempt": 0}, {"status": "running"}):
+        assert not [line for line in describe(failed | other) if "run logs" in line]
+
+
 def test_a_withheld_forecast_is_named_with_its_reason() -> None:
     lines = describe(RUN | {"withheld": True, "misfit": "collapse", "ending": None})
     assert "  ending      withheld: collapse" in lines
