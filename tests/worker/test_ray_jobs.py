@@ -9,12 +9,14 @@ from collections.abc import Callable
 import pytest
 
 from server.access.service import authenticate
+from server.logs.service import read_log
 from tests.ray_head import RayHead, ray_head
 from tests.worker.fake_ray import TOKEN, FakeRay
 from tests.worker.harness import World
 from worker.executors.base import OVER, JobSpec, Observation, State, SubmitError
 from worker.executors.ray_jobs import TOKEN_ID, RayJobs
 from worker.launch import launch
+from worker.read_logs import read_logs
 from worker.reconcile import reconcile
 
 __all__ = ["ray_head"]
@@ -236,7 +238,7 @@ def test_a_real_cluster_refuses_strangers(ray_head: RayHead):
 def test_a_run_goes_through_a_real_cluster_from_admission_to_its_end(real: RayJobs, world: World, tmp_path):
     """The entry point is a line of shell that shows what it was given; it reports nothing, so its exit code counts."""
     context = dataclasses.replace(world.context, executor=real)
-    world.settings.trainer_command = f"env > {tmp_path / 'given'}; true"
+    world.settings.trainer_command = f"env > {tmp_path / 'given'}; echo token $FORECURVE_TOKEN; printf 'the end'"
     run = world.add_run()
     (attempt_id,) = world.admit()
     launch(context, attempt_id, world.now)
@@ -250,3 +252,7 @@ def test_a_run_goes_through_a_real_cluster_from_admission_to_its_end(real: RayJo
     assert (given["FORECURVE_RUN"], given["FORECURVE_ATTEMPT"]) == (run, "1")
     with world.sessions() as session:
         assert authenticate(session, given["FORECURVE_TOKEN"], world.now).run_id == run
+    assert is_soon(lambda: read_logs(context, world.now) == 1)
+    with world.sessions.begin() as session:
+        log = read_log(session, run, None, after=None, limit=10, now=world.now)
+    assert (log.lines[0], log.lines[-1].startswith("the end"), log.whole) == ("token fc_ingest_...", True, True)
