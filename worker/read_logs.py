@@ -21,7 +21,7 @@ from server.runs.models import Attempt, Run
 from server.runs.states import HOLDS_PLACE
 from worker.clocks import is_ahead, is_past
 from worker.context import Context
-from worker.executors.base import OVER, reference_of
+from worker.executors.base import ALIVE, OVER, Away, reference_of
 
 UNWATCHED = timedelta(minutes=5)
 AGAIN = timedelta(seconds=30)
@@ -29,9 +29,12 @@ AGAIN = timedelta(seconds=30)
 TRIED_FOR = timedelta(days=1)
 """How long that is tried: a cluster that is out of reach may come back."""
 _SETTLES = timedelta(seconds=60)
-"""A job may print for so long after its trainer said that it is done."""
+"""A job of which the cluster says nothing may print for so long after its attempt ended."""
+_ALIVE, _OVER = ([str(state) for state in states] for states in (ALIVE, OVER))
 _RESTS = 20
 """Times what a read took until the next."""
+_AWAY_S = 0.5
+"""As long a read counts as which found the cluster away: the next is that many times `_RESTS` later."""
 _AT_ONCE = 200
 _PASS_S = 10.0
 """A pass begins no further read after so long: the tick has other work."""
@@ -49,22 +52,23 @@ class Due:
 def read_logs(context: Context, now: datetime) -> int:
     """One pass over the logs that are due; the number that was read.
 
-    It ends where the cluster does not answer, and the rest counts as asked for: one try after another would keep this
-    process from its other work for as long as the cluster is away.
+    A log that cannot be had holds up no other. Where the cluster is away the pass ends, and all that are due rest: one
+    try after another would keep this process from its other work for as long.
     """
     began = time.monotonic()
     with transaction(context.sessions) as session:
         due = find_due(session, now)
-    for done, one in enumerate(due):
-        asked = time.monotonic()
-        if asked - began > _PASS_S:
-            return done
-        if not _read(context, one):
+    read = 0
+    for at, one in enumerate(due):
+        if time.monotonic() - began > _PASS_S:
+            break
+        try:
+            read += _read(context, one)
+        except Away:
             with transaction(context.sessions) as session:
-                rest = (other.attempt_id for other in due[done:])
-                note_read(session, rest, context.clock(), time.monotonic() - asked)
-            return done
-    return len(due)
+                note_read(session, [other.attempt_id for other in due[at:]], context.clock(), _AWAY_S)
+            break
+    return read
 
 
 def find_due(session: Session, now: datetime) -> list[Due]:
@@ -90,14 +94,15 @@ def _attempts() -> Select[str, str, int]:
 
 
 def _live() -> Select[str, str, int]:
-    current = Run.status.in_(HOLDS_PLACE), Attempt.number == Run.attempt, Attempt.ended_at.is_(None)
-    return _attempts().where(*current)
+    prints = or_(Attempt.observed.is_(None), Attempt.observed.not_in(_OVER))
+    return _attempts().where(Run.status.in_(HOLDS_PLACE), Attempt.number == Run.attempt, prints)
 
 
 def _ended(now: datetime) -> Select[str, str, int]:
     """Of attempts that are over, and whose logs were not read since their jobs were seen to be."""
     lately = func.coalesce(Attempt.ended_at, Attempt.created_at) > now - TRIED_FOR
-    prints_no_more = or_(Attempt.observed.in_([str(state) for state in OVER]), Attempt.ended_at < now - _SETTLES)
+    silent = or_(Attempt.observed.is_(None), Attempt.observed.not_in(_ALIVE)), Attempt.ended_at < now - _SETTLES
+    prints_no_more = or_(Attempt.observed.in_(_OVER), and_(*silent))
     to_read = or_(
         AttemptLog.read_at.is_(None), AttemptLog.read_at <= Attempt.observed_at, is_past(AttemptLog.read_at, now, AGAIN)
     )
@@ -118,14 +123,16 @@ def _has_rested(now: datetime) -> ColumnElement[bool]:
 
 
 def _read(context: Context, due: Due) -> bool:
-    """Whether the cluster answered."""
+    """Whether this log could be had.
+
+    Raises:
+        Away: the cluster does not answer.
+    """
     began = time.monotonic()
     log = context.executor.log(due.reference)
     took_s = time.monotonic() - began
-    if log is None:
-        return False
-    shown = log.ended if due.over else log
     with transaction(context.sessions) as session:
         note_read(session, [due.attempt_id], context.clock(), took_s)
-        keep(session, due.attempt_id, shown.lines, first=shown.first, whole=due.over)
-    return True
+        if log is not None:
+            keep(session, due.attempt_id, log.ended if due.over else log, whole=due.over)
+    return log is not None

@@ -33,11 +33,13 @@ from worker.apply import apply, note
 from worker.case import WAIT, Decision
 from worker.context import Context
 from worker.decide import decide
-from worker.executors.base import ALIVE, OVER, Observation, State, reference_of
+from worker.executors.base import ALIVE, OVER, Away, Observation, State, reference_of
 
 log = logging.getLogger(__name__)
 
 NAME = "reconcile"
+_LOG_S = 5.0
+"""Seconds that the log of a run which ends badly may take: others wait for the pass."""
 ORPHANS_FOR = timedelta(days=14)
 """How long jobs of attempts are looked after from when they were given up: longer than a cluster is out of reach. What
 their trainers report then is refused (401: their tokens ran out), so that nobody else tells them to stop."""
@@ -170,7 +172,10 @@ def _fetch_log(context: Context, pair: Pair, decision: Decision, seen: Observati
         return None
     if seen is None or seen.state in (State.GONE, State.UNREACHABLE):
         return None
-    found = context.executor.log(pair.reference)
+    try:
+        found = context.executor.log(pair.reference, _LOG_S)
+    except Away:
+        return None
     return (found.tail() or None) if found else None
 
 

@@ -14,9 +14,9 @@ from . import mlflow_stores, trackio_stores
 from .logs import Reading
 
 _Reader = Callable[[sqlite3.Connection, Path], Reading]
-_READERS: tuple[tuple[frozenset[str], _Reader], ...] = (
-    (mlflow_stores.TABLES, mlflow_stores.read_tables),
-    (trackio_stores.TABLES, trackio_stores.read_tables),
+_READERS: tuple[tuple[Callable[[sqlite3.Connection], bool], _Reader], ...] = (
+    (mlflow_stores.is_mlflows, mlflow_stores.read_tables),
+    (trackio_stores.is_trackios, trackio_stores.read_tables),
 )
 
 _SEALED = ("unable to open database file", "attempt to write a readonly database")
@@ -78,5 +78,4 @@ def _opened(path: Path) -> sqlite3.Connection:
 
 
 def _reader(database: sqlite3.Connection) -> _Reader | None:
-    found = {name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-    return next((reader for tables, reader in _READERS if found >= tables), None)
+    return next((reader for is_its, reader in _READERS if is_its(database)), None)

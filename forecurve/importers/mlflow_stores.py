@@ -28,7 +28,7 @@ DATABASE = "mlflow.db"
 _META = "meta.yaml"
 _DELETED = ".trash"
 _SEED = "seed"
-TABLES = frozenset({"runs", "metrics", "params", "experiments"})
+_TABLES = frozenset({"runs", "metrics", "params", "experiments"})
 _INFINITE = sys.float_info.max  # as which its databases keep infinities
 _DEFAULT = "Default"  # the experiment of runs that name none
 
@@ -37,7 +37,11 @@ _RUNS = """
            (SELECT value FROM params WHERE params.run_uuid = runs.run_uuid AND params.key = 'seed')
     FROM runs LEFT JOIN experiments ON experiments.experiment_id = runs.experiment_id
    WHERE runs.lifecycle_stage = 'active'"""
-_NUMBERS = "SELECT timestamp, step, key, value, is_nan FROM metrics WHERE run_uuid = ? ORDER BY timestamp, rowid"
+_OF_THE_MACHINE = "system/"
+"""Begins the names of what MLflow measures of the machine by itself, which has steps of its own."""
+_NUMBERS = f"""
+    SELECT timestamp, step, key, value, is_nan FROM metrics
+    WHERE run_uuid = ? AND key NOT LIKE '{_OF_THE_MACHINE}%' ORDER BY timestamp, rowid"""
 
 
 class _Number(NamedTuple):
@@ -63,6 +67,10 @@ class _Run:
         return all(number.step == 0 for number in self.numbers) and len({number.time for number in self.numbers}) > 1
 
 
+def is_mlflows(database: sqlite3.Connection) -> bool:
+    return {name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")} >= _TABLES
+
+
 def is_run_folder(folder: Path) -> bool:
     return (folder / _META).is_file() and (folder / "metrics").is_dir()
 
@@ -78,9 +86,10 @@ def read_tables(database: sqlite3.Connection, path: Path) -> Reading:
     Raises:
         sqlite3.Error, TypeError, ValueError: it cannot be read.
     """
+    rows = database.execute(_RUNS).fetchall()  # a cursor that is open keeps MLflow from writing
     runs = [
         _Run(str(run_id), str(name or run_id), str(experiment or ""), start or 0, seed, _numbers(database, run_id))
-        for run_id, name, start, experiment, seed in database.execute(_RUNS)
+        for run_id, name, start, experiment, seed in rows
     ]
     return _reading(runs, path.name, path)
 
@@ -88,7 +97,7 @@ def read_tables(database: sqlite3.Connection, path: Path) -> Reading:
 def _numbers(database: sqlite3.Connection, run_id: str) -> list[_Number]:
     return [
         _Number(int(time), int(step), str(name), math.nan if is_nan else _finite(float(value)))
-        for time, step, name, value, is_nan in database.execute(_NUMBERS, (run_id,))
+        for time, step, name, value, is_nan in database.execute(_NUMBERS, (run_id,)).fetchall()
     ]
 
 
@@ -106,10 +115,13 @@ def read_mlflow_folders(folders: Sequence[Path], *, growing: bool) -> Reading:
         CurveFileError: a file in one says something else than MLflow writes.
     """
     reading = Reading()
-    runs = [_run_of(folder, growing=growing) for folder in folders]
-    of_store = [run for run in runs if run is not None]
-    if of_store:
-        reading.add(_reading(of_store, folders[0].parent.parent.name or "mlruns", folders[0].parent.parent))
+    stores: dict[Path, list[_Run]] = {}
+    for folder in folders:
+        run = _run_of(folder.resolve(), growing=growing)
+        if run is not None:
+            stores.setdefault(folder.resolve().parent.parent, []).append(run)
+    for store, runs in stores.items():
+        reading.add(_reading(runs, store.name, store))
     return reading
 
 
@@ -131,7 +143,9 @@ def _run_of(folder: Path, *, growing: bool) -> _Run | None:
     )
     metrics = folder / "metrics"
     for file in sorted(path for path in metrics.rglob("*") if path.is_file()):
-        run.numbers += _lines_of(file, file.relative_to(metrics).as_posix(), growing=growing)
+        name = file.relative_to(metrics).as_posix()
+        if not name.startswith(_OF_THE_MACHINE):
+            run.numbers += _lines_of(file, name, growing=growing)
     run.numbers.sort(key=lambda number: number.time)  # stable: of one name they stay as they were logged
     return run
 

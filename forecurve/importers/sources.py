@@ -173,8 +173,8 @@ def _give_up(error: OSError) -> None:
 def _nothing_in(folder: Path, names: list[str], links: list[Path]) -> CurveFileError:
     way_out = "name a folder with TensorBoard's event files, W&B's or MLflow's, or a trainer_state.json, or a file"
     tables = sorted(name for name in names if name.endswith((".csv", ".jsonl", ".parquet")))
-    database = next((one for one in (folder / DATABASE, folder.resolve().parent / DATABASE) if one.is_file()), None)
-    if database is not None:
+    database = folder.resolve().parent / DATABASE
+    if database.is_file():
         way_out = f"the numbers of MLflow's runs are in {database}: name that"
     elif links:
         way_out = f"links to folders are not followed: name them one by one, such as {links[0]}"

@@ -22,6 +22,7 @@ def upgrade() -> None:
         sa.Column("first", sa.Integer(), nullable=False),
         sa.Column("count", sa.Integer(), nullable=False),
         sa.Column("text", sa.String(), nullable=False),
+        sa.Column("unfinished", sa.String(), nullable=False, server_default=""),
         sa.Column("whole", sa.Boolean(), nullable=False),
         sa.Column("read_at", sa.DateTime(timezone=True)),
         sa.Column("took_s", sa.Float(), nullable=False),

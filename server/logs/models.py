@@ -17,6 +17,7 @@ class AttemptLog(Base):
     first: Mapped[int] = mapped_column(default=0)  # lines before those that are kept
     count: Mapped[int] = mapped_column(default=0)  # lines that are
     text: Mapped[str] = mapped_column(default="", deferred=True)  # one a line
+    unfinished: Mapped[str] = mapped_column(default="", server_default="")  # what came after the last of them
     whole: Mapped[bool] = mapped_column(default=False)  # nothing will come any more
     read_at: Mapped[datetime | None]  # when the cluster was last asked
     took_s: Mapped[float] = mapped_column(default=0.0)  # seconds that this took

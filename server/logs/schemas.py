@@ -15,6 +15,7 @@ class LogRead(BaseModel):
     attempts: int = Field(description="How many there are by now.")
     first: int = Field(description="The number of the first of `lines`.")
     lines: list[str]
+    unfinished: str = Field(description="What came after the last line by now, and may change: a progress bar, say.")
     next: int = Field(description="The number of the line after them: give it as `after` to go on.")
     kept: int = Field(description="The number of the oldest line that is kept.")
     whole: bool = Field(description="Whether nothing will come any more.")

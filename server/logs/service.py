@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
+from typing import Protocol
 
 from sqlalchemy import or_, select
 from sqlalchemy.dialects.postgresql import insert
@@ -27,6 +28,17 @@ WATCHED = timedelta(seconds=30)
 _NOTED_EVERY = timedelta(seconds=5)
 _GIVEN_UP = timedelta(minutes=2)
 """After its attempt ended, a log that could not be read since is taken to be whole: the cluster may be gone."""
+
+
+class Lines(Protocol):
+    """What is known of a job's output: lines, how many came before them, and what came after the last."""
+
+    @property
+    def first(self) -> int: ...
+    @property
+    def lines(self) -> Sequence[str]: ...
+    @property
+    def unfinished(self) -> str: ...
 
 
 def read_log(
@@ -55,6 +67,7 @@ def read_log(
         attempts=run.attempt,
         first=first,
         lines=lines,
+        unfinished=log.unfinished if first + len(lines) == end else "",
         next=first + len(lines),
         kept=log.first,
         whole=whole,
@@ -62,12 +75,15 @@ def read_log(
     )
 
 
-def keep(session: Session, attempt_id: str, lines: Sequence[str], *, first: int, whole: bool) -> None:
+def keep(session: Session, attempt_id: str, log: Lines, *, whole: bool) -> None:
     """Put what was read in place of what was known. Less than that is no news: the cluster may have begun anew."""
-    log = session.get_one(AttemptLog, attempt_id, with_for_update=True)
-    if first + len(lines) > log.first + log.count:
-        log.first, log.count, log.text = first, len(lines), "\n".join(lines)
-    log.whole = whole
+    row = session.get_one(AttemptLog, attempt_id, with_for_update=True)
+    known, found = row.first + row.count, log.first + len(log.lines)
+    if found > known:
+        row.first, row.count, row.text = log.first, len(log.lines), "\n".join(log.lines)
+    if found >= known:
+        row.unfinished = "" if whole else log.unfinished
+    row.whole = whole
 
 
 def note_read(session: Session, attempt_ids: Iterable[str], now: datetime, took_s: float) -> None:
@@ -88,7 +104,7 @@ def _attempt(session: Session, run: Run, number: int | None) -> Attempt | None:
 
 
 def _nothing() -> AttemptLog:
-    return AttemptLog(first=0, count=0, text="", whole=False)
+    return AttemptLog(first=0, count=0, text="", unfinished="", whole=False)
 
 
 def _is_given_up(attempt: Attempt, now: datetime) -> bool:

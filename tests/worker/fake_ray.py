@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -20,6 +21,8 @@ class FakeRay:
         hang: a submission is accepted, but its answer is held back until `let_go`.
         fails_with: (status, text) answered to every submission instead of accepting it.
         blind: every look at jobs and every stop answers 500, as a head does whose agent restarts.
+        unreadable: jobs whose logs are answered with 500, as of one that printed what is no UTF-8.
+        trickle_s: seconds between two bytes of a log.
         cannot_end: stops are answered, and end nothing.
         before_answer: called after a submission was accepted and before it is answered.
     """
@@ -31,6 +34,8 @@ class FakeRay:
         self.hang = False
         self.fails_with: tuple[int, str] | None = None
         self.blind = False
+        self.unreadable: set[str] = set()
+        self.trickle_s = 0.0
         self.cannot_end = False
         self.before_answer: Any = None
         self.logs: dict[str, str] = {}
@@ -124,7 +129,10 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer(200, json.dumps(list(self.ray.jobs.values())))
         elif self.path.endswith("/logs"):
             reference = self.path.split("/")[-2]
-            self._answer(200, json.dumps({"logs": self.ray.logs.get(reference, "")}))
+            if reference in self.ray.unreadable:
+                self._answer(500, "UnicodeDecodeError: 'utf-8' codec can't decode byte 0xff")
+            else:
+                self._answer(200, json.dumps({"logs": self.ray.logs.get(reference, "")}), self.ray.trickle_s)
         else:
             reference = self.path.split("/")[-1]
             job = self.ray.jobs.get(reference)
@@ -147,13 +155,16 @@ class _Handler(BaseHTTPRequestHandler):
         self._answer(403, "Forbidden: Invalid authentication token")
         return False
 
-    def _answer(self, status: int, text: str) -> None:
+    def _answer(self, status: int, text: str, trickle_s: float = 0.0) -> None:
         body = text.encode()
         try:
             self.send_response(status)
             self.send_header("content-length", str(len(body)))
             self.end_headers()
-            self.wfile.write(body)
+            for at in range(len(body)) if trickle_s else ():
+                self.wfile.write(body[at : at + 1])
+                time.sleep(trickle_s)
+            self.wfile.write(b"" if trickle_s else body)
         except OSError:
             pass  # the client has given up
 

@@ -13,7 +13,7 @@ from server.logs.service import read_log
 from tests.ray_head import RayHead, ray_head
 from tests.worker.fake_ray import TOKEN, FakeRay
 from tests.worker.harness import World
-from worker.executors.base import OVER, JobSpec, Observation, State, SubmitError
+from worker.executors.base import OVER, Away, JobSpec, Observation, State, SubmitError
 from worker.executors.ray_jobs import TOKEN_ID, RayJobs
 from worker.launch import launch
 from worker.read_logs import read_logs
@@ -93,7 +93,8 @@ def test_a_head_that_is_down_may_be_asked_again(executor: RayJobs, ray: FakeRay)
     assert raised.value.retryable
     assert executor.observe(["run_1-a1"])["run_1-a1"].state is State.UNREACHABLE
     assert executor.stop("run_1-a1") is False
-    assert executor.log("run_1-a1") is None
+    with pytest.raises(Away):
+        executor.log("run_1-a1")
 
 
 @pytest.mark.parametrize(
@@ -167,6 +168,22 @@ def test_only_the_end_of_a_long_log_is_kept(executor: RayJobs, ray: FakeRay):
     assert log.lines == (f"{'x' * 4_000} ... (cut here)",)
     assert log.unfinished == "the end"
     assert log.tail() == f"{log.lines[0]}\nthe end"
+
+
+def test_a_log_that_cannot_be_had_is_no_cluster_that_is_away(executor: RayJobs, ray: FakeRay):
+    ray.unreadable.add("run_1-a1")
+    assert executor.log("run_1-a1") is None
+    ray.blind = True
+    assert executor.log("run_2-a1") is None
+
+
+def test_a_log_that_trickles_is_given_up_in_time(executor: RayJobs, ray: FakeRay):
+    ray.logs["run_1-a1"], ray.trickle_s = "step 0\n" * 50, 0.02
+    began = time.perf_counter()
+    assert executor.log("run_1-a1", within_s=0.2) is None
+    assert time.perf_counter() - began < 3  # the whole would take 8 s
+    ray.trickle_s = 0.0
+    assert executor.log("run_1-a1", within_s=5.0) is not None
 
 
 @pytest.fixture(scope="module")

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 from server.logs.schemas import LogRead
 from server.logs.service import read_log
 from server.runs.models import Attempt, Run
+from tests.worker.fake_ray import TOKEN
 from tests.worker.harness import World
+from worker.executors.ray_jobs import RayJobs
 from worker.read_logs import AGAIN, TRIED_FOR, UNWATCHED, find_due, read_logs
 
 
@@ -62,7 +65,7 @@ def test_of_a_job_that_is_over_the_rest_is_read_and_no_more(world: World) -> Non
     printed(world, run, "succeeded: the budget is spent")
     world.report(run, "succeeded")
     world.reconcile(after_s=2)
-    assert read(world) == 0  # its process may still print
+    assert not look(world, run).whole  # its process may still print
     world.ray.set(f"{run}-a1", "SUCCEEDED", driver_exit_code=0)
     world.reconcile(after_s=2)
     assert world.run(run).status == "succeeded"
@@ -91,18 +94,63 @@ def test_each_attempt_has_its_log(world: World) -> None:
     assert (first.lines, first.whole) == (["first"], True)
 
 
-def test_a_cluster_that_does_not_answer_ends_the_pass_and_is_asked_again(world: World) -> None:
+def test_a_cluster_that_is_away_ends_the_pass_and_all_logs_rest(world: World) -> None:
     runs = [world.running(), world.running()]
     for run in runs:
         printed(world, run, "step 0\n")
     look(world, runs[0])
-    world.ray.blind = True
+    world.ray.stop()
+    # the connection that is there already has a thread of its own, which would still answer
+    world.context = replace(world.context, executor=RayJobs(world.ray.url, TOKEN))
     assert read(world) == 0
     with world.sessions() as session:
         assert find_due(session, world.now) == []  # not one after another: each may take seconds to fail
-    world.ray.blind = False
+    world.ray.start()
+    look(world, runs[0])
+    assert read(world, timedelta(seconds=10)) == 1
     assert read(world, UNWATCHED) == 2
     assert [look(world, run).lines for run in runs] == [["step 0"], ["step 0"]]
+
+
+def test_a_log_that_cannot_be_had_holds_up_no_other(world: World) -> None:
+    odd, other = world.running(), world.running()
+    world.ray.unreadable.add(f"{odd}-a1")
+    for at in range(5):
+        printed(world, other, f"step {at}\n")
+        look(world, odd)
+        look(world, other)
+        assert read(world, timedelta(seconds=2)) == 1
+        assert look(world, other).next == at + 1
+    world.ray.unreadable.clear()
+    printed(world, odd, "step 0\n")
+    assert read(world, timedelta(seconds=2)) == 2
+    assert look(world, odd).lines == ["step 0"]
+
+
+def test_what_a_process_prints_after_its_trainer_is_done_is_read_too(world: World) -> None:
+    run = world.running()
+    world.report(run, "succeeded")
+    for at in range(40):
+        printed(world, run, f"leaving {at}\n")
+        look(world, run)
+        read(world, timedelta(seconds=2))
+        assert not look(world, run).whole
+        assert look(world, run).next == at + 1
+    world.ray.set(f"{run}-a1", "SUCCEEDED", driver_exit_code=0)
+    world.reconcile_for(30)
+    read(world)
+    assert (look(world, run).next, look(world, run).whole) == (40, True)
+
+
+def test_what_has_no_end_yet_is_kept_beside_the_lines(world: World) -> None:
+    run = world.running()
+    printed(world, run, "step 0\n\r 10 %|#  |\r 20 %|## |")
+    read(world)
+    assert (look(world, run).lines, look(world, run).unfinished) == (["step 0"], " 20 %|## |")
+    printed(world, run, "\r 30 %|###|")
+    read(world, timedelta(seconds=2))
+    assert (look(world, run).next, look(world, run).unfinished) == (1, " 30 %|###|")
+    assert look(world, run, after=0, limit=1).unfinished == " 30 %|###|"
 
 
 def test_a_cluster_that_forgot_a_job_takes_nothing_of_its_log_away(world: World) -> None:

@@ -71,8 +71,12 @@ class SubmitError(Exception):
         self.retryable = retryable
 
 
+class Away(Exception):
+    """The executor cannot be reached: no other question to it would be answered now."""
+
+
 class Executor(Protocol):
-    """The doors of an executor. Every call ends within a few seconds, `log` within half a minute."""
+    """The doors of an executor. Every call ends within a few seconds, `log` within those that it is given."""
 
     def submit(self, job: JobSpec) -> Submitted:
         """Start the job unless one with this reference exists. Raises SubmitError."""
@@ -86,9 +90,12 @@ class Executor(Protocol):
         """Tell the executor to end the job. True when it took the order or knows no such job; never raises."""
         ...
 
-    def log(self, reference: str) -> JobLog | None:
-        """What the job printed so far; nothing where no such job is known, None when that cannot be had now. Never
-        raises."""
+    def log(self, reference: str, within_s: float = 25.0) -> JobLog | None:
+        """What the job printed so far; nothing where no such job is known, None when this log cannot be had now.
+
+        Raises:
+            Away: nobody answers.
+        """
         ...
 
 

@@ -8,7 +8,8 @@ head's start takes 5 to 6 s and later ones 30 to 80 ms, a stopped or unknown job
 from __future__ import annotations
 
 import ssl
-from collections.abc import Iterable
+import time
+from collections.abc import Iterable, Iterator
 from typing import Any
 from urllib.parse import quote
 
@@ -17,7 +18,7 @@ import httpx
 from forecurve.client.http import certificates as trusted_at
 from forecurve.client.http import is_loopback
 
-from .base import JobSpec, Observation, State, SubmitError, Submitted
+from .base import Away, JobSpec, Observation, State, SubmitError, Submitted
 from .job_log import JobLog, decoded, job_log
 
 TOKEN_ID = "forecurve_token"
@@ -58,7 +59,6 @@ class RayJobs:
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         timeout = httpx.Timeout(5.0, connect=3.0)
         self._submit_timeout = httpx.Timeout(submit_timeout_s, connect=3.0)
-        self._log_timeout = httpx.Timeout(20.0, connect=3.0)  # a long one is read whole before its first byte is sent
         # trust_env off: a proxy named in the environment must not see the cluster's token
         verify = certificates(self.url)
         self._http = httpx.Client(base_url=self.url, headers=headers, timeout=timeout, trust_env=False, verify=verify)
@@ -111,12 +111,17 @@ class RayJobs:
             return False
         return answer.is_success or answer.status_code == 404
 
-    def log(self, reference: str) -> JobLog | None:
+    def log(self, reference: str, within_s: float = 25.0) -> JobLog | None:
+        """See Executor. A job that printed what is no UTF-8 has no log: Ray answers 500 for it."""
+        ends = time.monotonic() + within_s
+        timeout = httpx.Timeout(within_s, connect=3.0)  # a long one is read whole before its first byte is sent
         try:
-            with self._http.stream("GET", f"/api/jobs/{quote(reference)}/logs", timeout=self._log_timeout) as answer:
+            with self._http.stream("GET", f"/api/jobs/{quote(reference)}/logs", timeout=timeout) as answer:
                 if answer.status_code == 404:
                     return JobLog(0, ())
-                return job_log(decoded(answer.iter_bytes())) if answer.is_success else None
+                return job_log(decoded(_until(ends, answer.iter_bytes()))) if answer.is_success else None
+        except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout) as error:
+            raise Away(_name(error)) from error
         except (httpx.HTTPError, ValueError):
             return None
 
@@ -142,6 +147,14 @@ def certificates(url: str) -> ssl.SSLContext:
     except OSError as error:
         told = f"no certificates for {url} can be read where SSL_CERT_FILE or SSL_CERT_DIR says ({error})"
         raise ValueError(f"{told}; mend that, or unset it") from None
+
+
+def _until(ends: float, chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """Chunks as they come. Timeouts of a connection are for each read: one that trickles would go on for ever."""
+    for chunk in chunks:
+        yield chunk
+        if time.monotonic() > ends:
+            raise ValueError("the answer takes too long")
 
 
 def _observation(job: dict[str, Any] | None) -> Observation:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from forecurve.limits import OVER
@@ -20,6 +21,8 @@ MOST = 5_000  # lines of one answer, which is all that are kept
 _FRESH_S = 8.0
 """So long the worker is waited for: it reads a log from the cluster when somebody asks, not before."""
 _LOOKS_S = 0.5
+_LATE_S = 600.0
+"""A log that was not read for longer, twice as long as one that nobody looks at, has no worker that reads it."""
 
 
 def fresh_log(api: Api, run_id: str, attempt: int | None, tail: int) -> dict[str, Any]:
@@ -30,29 +33,39 @@ def fresh_log(api: Api, run_id: str, attempt: int | None, tail: int) -> dict[str
         wait(_LOOKS_S)
         found = api.logs(run_id, attempt=attempt, limit=tail)
     if not found["whole"] and found["attempt"] and found["read_at"] == before:
-        told = f"as it was {since(before)}" if before else "not read yet"
-        print(f"forecurve: {told}: the worker does not read it; `forecurve status` says why", file=sys.stderr)
+        print(f"forecurve: {_as_of(before)}", file=sys.stderr)
     return found
 
 
+def _as_of(read_at: str | None) -> str:
+    """The worker may have its reasons: a long log is read seldom, and a job that was just submitted has none."""
+    if read_at is None:
+        return "not read yet; if it stays so, `forecurve status` says whether there is a worker"
+    late = (datetime.now(UTC) - datetime.fromisoformat(read_at)).total_seconds() > _LATE_S
+    return f"as it was {since(read_at)}{'; `forecurve status` says whether there is a worker' if late else ''}"
+
+
 def print_log(found: dict[str, Any]) -> None:
-    for line in found["lines"]:
+    for line in [*found["lines"], *filter(None, [found["unfinished"]])]:
         print(_shown(line))
-    if not found["lines"]:
+    if not found["lines"] and not found["unfinished"]:
         print(_nothing(found), file=sys.stderr)
 
 
 def follow_log(api: Api, run_id: str, *, attempt: int | None, tail: int, every_s: float, as_json: bool) -> None:
     """Print the last lines and then what comes, attempt after attempt, until the run is over."""
     page = patiently(lambda: api.logs(run_id, attempt=attempt, limit=tail), every_s)
+    after = page["first"]
     while True:
+        if page["first"] > after:
+            print(f"forecurve: {page['first'] - after:,} lines came meanwhile that are not kept", file=sys.stderr)
         for number, line in enumerate(page["lines"], page["first"]):
             print(_as_json(page, number, line) if as_json else _shown(line), flush=True)
         current, after = page["attempt"], page["next"]
         if not page["lines"]:
             if page["whole"] and attempt is not None:
                 return
-            if attempt is None and page["attempts"] > current:
+            if attempt is None and (page["whole"] or not current) and page["attempts"] > current:
                 current, after = current + 1, 0
                 print(f"forecurve: attempt {current}", file=sys.stderr)
             elif page["whole"] and patiently(lambda: api.run(run_id), every_s)["status"] in OVER:

@@ -7,12 +7,14 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import select, update
 from sqlalchemy.orm import Session, sessionmaker
 
 from forecurve.cli.showing import logs
+from server.logs.models import AttemptLog
 from server.logs.service import keep, note_read
 from server.runs.models import Attempt, Run
+from worker.executors.job_log import JobLog
 
 from .conftest import Forecurve
 from .seeded import seeded_run
@@ -29,7 +31,7 @@ def run_id(service: str, sessions: sessionmaker[Session]) -> str:
 def printed(sessions: sessionmaker[Session], run_id: str) -> Print:
     """Says what the job of an attempt has printed by now."""
 
-    def says(*lines: str, number: int = 1, whole: bool = False) -> None:
+    def says(*lines: str, number: int = 1, whole: bool = False, first: int = 0, unfinished: str = "") -> None:
         with sessions.begin() as session:
             mine = select(Attempt).where(Attempt.run_id == run_id, Attempt.number == number)
             attempt = session.scalar(mine)
@@ -39,7 +41,7 @@ def printed(sessions: sessionmaker[Session], run_id: str) -> Print:
                 session.get_one(Run, run_id).attempt = number
                 session.flush()
             note_read(session, [attempt.id], datetime.now(UTC), 0.01)
-            keep(session, attempt.id, lines, first=0, whole=whole)
+            keep(session, attempt.id, JobLog(first, lines, unfinished), whole=whole)
 
     return says
 
@@ -66,16 +68,23 @@ def test_a_log_is_printed_as_it_is_when_the_worker_has_looked(
 
 
 def test_where_the_worker_does_not_look_it_is_said_of_when_the_log_is(
-    forecurve: Forecurve, run_id: str, printed: Print, monkeypatch: pytest.MonkeyPatch
+    forecurve: Forecurve,
+    run_id: str,
+    printed: Print,
+    sessions: sessionmaker[Session],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(logs, "_FRESH_S", 0.0)
     unread = forecurve("run", "logs", run_id)
     assert (unread.code, unread.out) == (0, "")
-    assert "not read yet: the worker does not read it" in unread.err
+    assert "not read yet; if it stays so, `forecurve status` says whether there is a worker" in unread.err
     printed("step 0")
     old = forecurve("run", "logs", run_id)
     assert old.out == "step 0\n"
-    assert "as it was 0 s ago" in old.err
+    assert old.err == "forecurve: as it was 0 s ago\n"
+    with sessions.begin() as session:
+        session.execute(update(AttemptLog).values(read_at=datetime.now(UTC) - timedelta(hours=2)))
+    assert "as it was 2 h ago; `forecurve status` says" in forecurve("run", "logs", run_id).err
 
 
 def test_so_many_lines_of_so_many_an_attempt(forecurve: Forecurve, run_id: str, printed: Print) -> None:
@@ -104,8 +113,8 @@ def test_a_log_is_followed_from_attempt_to_attempt_until_the_run_is_over(
     printed("step 0")
     waiting += [
         lambda: printed("step 0", "step 1"),
-        lambda: printed("step 0", "step 1", "killed", whole=True),
         lambda: printed("from step 1", number=2),
+        lambda: printed("step 0", "step 1", "killed", whole=True),  # read after the next one has begun
         lambda: printed("from step 1", "done", number=2, whole=True),
         lambda: over(sessions, run_id),
     ]
@@ -117,6 +126,17 @@ def test_a_log_is_followed_from_attempt_to_attempt_until_the_run_is_over(
         {"attempt": 2, "line": 0, "text": "from step 1"},
         {"attempt": 2, "line": 1, "text": "done"},
     ]
+
+
+def test_what_has_no_end_yet_is_shown_and_lines_that_are_gone_are_counted(
+    forecurve: Forecurve, run_id: str, printed: Print, waiting: list[Callable[[], None]]
+) -> None:
+    waiting += [lambda: printed("step 0", unfinished="10 %|#   |")]
+    assert forecurve("run", "logs", run_id).out == "step 0\n10 %|#   |\n"
+    waiting += [lambda: printed("step 1000", first=1000, whole=True)]
+    followed = forecurve("run", "logs", run_id, "--follow", "--attempt", "1")
+    assert followed.out == "step 0\nstep 1000\n"
+    assert followed.err == "forecurve: 999 lines came meanwhile that are not kept\n"
 
 
 def test_one_attempt_is_followed_to_its_own_end(

@@ -69,6 +69,23 @@ def test_a_project_that_is_written_to_meanwhile_is_read_as_far_as_it_goes(projec
         assert curves(project, growing=True)["live", None] == [(0, 0.1), (5, 0.3)]
 
 
+OLD = """
+    CREATE TABLE metrics (id INTEGER PRIMARY KEY, timestamp TEXT, run_name TEXT, step INTEGER, metrics TEXT);
+    CREATE TABLE configs (id INTEGER PRIMARY KEY, run_name TEXT, config TEXT, created_at TEXT);
+    INSERT INTO configs (run_name, config) VALUES ('grpo', '{"seed": 5}');"""
+
+
+def test_a_project_of_before_runs_had_ids_is_read_by_their_names(tmp_path: Path) -> None:
+    path = tmp_path / "old.db"
+    with closing(sqlite3.connect(path)) as old:
+        old.executescript(OLD)
+        for run, step, rate in (("grpo", 0, 0.2), ("cispo", 0, 0.1), ("grpo", 10, 0.4), ("cispo", 10, 0.3)):
+            told = json.dumps({"val/acc": rate})
+            old.execute("INSERT INTO metrics (run_name, step, metrics) VALUES (?, ?, ?)", (run, step, told))
+        old.commit()
+    assert curves(path) == {("grpo", 5): [(0, 0.2), (10, 0.4)], ("cispo", None): [(0, 0.1), (10, 0.3)]}
+
+
 class _Sealed(sqlite3.Connection):
     """To a database in a folder that cannot be written to, in which SQLite wants to make a file."""
 
@@ -97,6 +114,7 @@ def test_a_folder_of_projects_is_read_and_other_databases_in_it_are_left_alone(p
     made(project.with_name("mlflow.db"), "mlflow-3.17.2")
     with closing(sqlite3.connect(project.with_name("other.db"))) as other:
         other.execute("CREATE TABLE metrics (step INTEGER)")
+        other.execute("CREATE TABLE configs (name TEXT)")
     found = curves(project.parent)
     assert {name for name, _ in found} == {
         "gsm8k.db/grpo",

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forecurve.curve_cells import CurveFileError
-from forecurve.importers import Imported, metrics, read
+from forecurve.importers import Imported, metrics, mlflow_stores, read
 
 DATA = Path(__file__).parent / "data"
 VERSIONS = ["3.17.2", "2.9.2"]
@@ -115,6 +115,48 @@ def test_numbers_without_a_step_have_no_step_0(tmp_path: Path) -> None:
     with pytest.raises(CurveFileError, match="has no step where it has val/acc"):
         read(tmp_path, metric="val/acc")
     assert points(read(tmp_path, metric="val/acc", compute="tokens"), "grpo") == [(70, 0.2), (150, 0.5)]
+
+
+def test_what_mlflow_measures_of_the_machine_leaves_steps_alone(tmp_path: Path) -> None:
+    of_machine = {"system/cpu_utilization_percentage": [(at, 50.0, at) for at in range(1, 12)]}
+    late = {"val/acc": [(2, 0.2, 0), (4, 0.3, 10), (6, 0.4, 20), (8, 0.35, 15), (10, 0.5, 30)]}
+    stepless = {"val/acc": [(5, 0.2, 0), (9, 0.5, 0)], "tokens": [(5, 70.0, 0), (9, 150.0, 0)]}
+    for name, numbers in (("late", late), ("stepless", stepless)):
+        folder(tmp_path / "with", name, numbers | of_machine, name=name)
+        folder(tmp_path / "without", name, numbers, name=name)
+    for run, asked in (("gsm8k/late", None), ("gsm8k/stepless", "tokens")):
+        both = [read(tmp_path / store, metric="val/acc", compute=asked, runs=[run]) for store in ("with", "without")]
+        assert points(both[0], run) == points(both[1], run)
+        assert both[0].rows
+    assert "system/cpu_utilization_percentage" not in metrics(tmp_path / "with")
+
+
+def test_while_a_database_is_read_mlflow_can_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = database(tmp_path / "mlflow.db")
+    numbers = mlflow_stores._numbers
+
+    def meanwhile(reading: sqlite3.Connection, run_id: str) -> object:
+        with closing(sqlite3.connect(path, timeout=0)) as writing:
+            writing.execute("INSERT INTO metrics VALUES ('late', 0.5, 1, ?, 1, 0)", (run_id,))
+            writing.commit()
+        return numbers(reading, run_id)
+
+    monkeypatch.setattr(mlflow_stores, "_numbers", meanwhile)
+    assert read(path, metric="val/acc").runs == 4
+
+
+def test_runs_are_called_alike_from_wherever_their_folders_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = folder(tmp_path, "a1", {"val/acc": [(5, 0.2, 0), (9, 0.5, 10)]})
+    monkeypatch.chdir(place)
+    assert points(read("."), "gsm8k/grpo") == points(read(tmp_path), "gsm8k/grpo") == [(0, 0.2), (10, 0.5)]
+
+
+def test_stores_beside_one_another_are_told_apart_by_their_folders(tmp_path: Path) -> None:
+    for store in ("one", "two"):
+        folder(tmp_path / store, "a1", {"val/acc": [(5, 0.2, 0), (9, 0.5, 10)]})
+    assert {row["series"] for row in read(tmp_path).rows} == {"one/gsm8k/grpo", "two/gsm8k/grpo"}
 
 
 def test_half_a_line_is_no_number_while_it_is_being_written(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from server.logs.service import keep, note_read, read_log
 from server.runs.models import Attempt, Run
 from tests.conftest import Clock
 from tests.server.reporting import Headers, external_run, faults, queued_run
+from worker.executors.job_log import JobLog
 
 
 def launched(sessions: sessionmaker[Session], run_id: str, number: int = 1, **values: object) -> str:
@@ -30,7 +31,7 @@ def launched(sessions: sessionmaker[Session], run_id: str, number: int = 1, **va
 def printed(sessions: sessionmaker[Session], attempt_id: str, *lines: str, first: int = 0, whole: bool = False) -> None:
     with sessions.begin() as session:
         note_read(session, [attempt_id], session.get_one(Attempt, attempt_id).created_at, 0.01)
-        keep(session, attempt_id, lines, first=first, whole=whole)
+        keep(session, attempt_id, JobLog(first, lines), whole=whole)
 
 
 def test_the_last_lines_are_given_or_those_after_a_number(
@@ -67,7 +68,7 @@ def test_whoever_goes_on_from_next_gets_every_line_once(
         session.add(attempt)
         session.flush()
         note_read(session, [attempt.id], run.created_at, 0.0)
-        keep(session, attempt.id, lines, first=first, whole=True)
+        keep(session, attempt.id, JobLog(first, tuple(lines)), whole=True)
         got, after = [], start
         while (page := read_log(session, run.id, None, after=after, limit=limit, now=run.created_at)).lines:
             got += page.lines

@@ -49,7 +49,8 @@ def test_a_heartbeat_that_is_further_tells_how_far_it_is(api: TestClient, header
     "points",
     [
         [(0.0, 0.0), (1.0, 10.0)],  # too few
-        [(0.0, 0.0), (1.0, 0.1), (2.0, 0.2)],  # reported at once, by a follower
+        [(0.0, 0.0), (1.0, 0.004), (2.0, 0.008), (3.0, 0.013)],  # reported at once, by a follower
+        [(0.0, 0.0), (1.0, 0.004), (2.0, 0.008), (3.0, 60.0)],  # and one that came since
         [(0.0, 0.0), (1e-20, 1e6), (2e-20, 2e6)],  # for ever
     ],
 )

@@ -10,13 +10,16 @@ from sqlalchemy import select
 from server.logs.service import keep, note_read
 from server.runs.models import Attempt, Run
 from tests.web.browsing import MARKS, Site, opened, refreshed
+from worker.executors.job_log import JobLog
 
 pytestmark = MARKS
 
 LINES = "() => document.querySelector('#log pre').textContent.split('\\n')"
 
 
-def printed(site: Site, *lines: str, number: int = 1, whole: bool = False, first: int = 0) -> None:
+def printed(
+    site: Site, *lines: str, number: int = 1, whole: bool = False, first: int = 0, unfinished: str = ""
+) -> None:
     with site.sessions.begin() as session:
         attempt = session.scalar(select(Attempt).where(Attempt.run_id == site.control, Attempt.number == number))
         if attempt is None:
@@ -26,7 +29,7 @@ def printed(site: Site, *lines: str, number: int = 1, whole: bool = False, first
             session.flush()
         attempt.external_ref = f"{site.control}-a{number}"
         note_read(session, [attempt.id], site.now, 0.01)
-        keep(session, attempt.id, lines, first=first, whole=whole)
+        keep(session, attempt.id, JobLog(first, lines, unfinished), whole=whole)
 
 
 def reads(page: Any, *lines: str) -> None:
@@ -108,3 +111,19 @@ def test_a_log_that_cannot_be_loaded_says_so_and_comes_later(page: Any, site: Si
     reads(page, "step 0")
     assert page.is_hidden("#log [data-log-error]")
     faults.clear()
+
+
+def test_a_gap_is_no_line_beside_the_next_and_a_progress_bar_is_shown(log: Any, site: Site) -> None:
+    log.click("#log summary")  # closed while thousands of lines come
+    printed(site, "step 5000", first=5000, unfinished="10 %|#   |")
+    log.click("#log summary")
+    reads(log, "step 5000", "10 %|#   |")
+    assert said(log) == "Attempt 1, 2 lines, without the 5,000 before; more is shown as it comes"
+
+
+@pytest.mark.parametrize("asked", ["2e7", "Infinity", "2.5", "-1", "12345", "<b>"])
+def test_whatever_stands_in_the_address_opens_a_log(page: Any, site: Site, asked: str) -> None:
+    printed(site, "step 0", whole=True)
+    opened(page, f"/runs/{site.control}?log={asked}")
+    reads(page, "step 0")
+    assert page.input_value("#log select") == "newest"

@@ -50,12 +50,14 @@ export function startLog(section) {
 
   const show = (answer) => {
     const atEnd = place.scrollHeight - place.scrollTop - place.clientHeight < AT_END_PX;
-    const before = state.lines.length;
+    if (state.next !== null && answer.first !== state.next) state.lines = []; // what came in between is not kept
     state.lines = [...state.lines, ...answer.lines].slice(-MOST_LINES);
     Object.assign(state, { shown: answer.attempt, next: answer.next });
-    if (answer.lines.length || before === 0) place.textContent = state.lines.join("\n");
-    place.hidden = state.lines.length === 0;
-    section.querySelector("[data-said]").textContent = told(state, answer);
+    const shown = answer.unfinished ? [...state.lines, answer.unfinished] : state.lines;
+    const text = shown.join("\n");
+    if (place.textContent !== text) place.textContent = text;
+    place.hidden = shown.length === 0;
+    section.querySelector("[data-said]").textContent = told(state, shown.length, answer);
     offer(select, answer.attempts);
     if (atEnd) place.scrollTop = place.scrollHeight;
   };
@@ -76,7 +78,7 @@ export function startLog(section) {
 
   const chosen = new URL(location.href).searchParams.get("log");
   if (chosen === null) return;
-  if (Number(chosen) >= 1) {
+  if (/^[1-9]\d{0,2}$/.test(chosen)) {
     offer(select, Number(chosen));
     select.value = chosen;
   }
@@ -97,11 +99,11 @@ function offer(select, known) {
   select.closest("label").hidden = select.options.length < 3;
 }
 
-function told({ lines, shown, next }, { whole, read_at: readAt }) {
+function told({ lines, shown, next }, count, { whole, read_at: readAt }) {
   if (shown === 0) return whole ? "The run was never launched." : "Not launched yet.";
-  if (!lines.length && whole) return `Nothing is known of what attempt ${shown} printed.`;
-  if (!lines.length) return readAt ? "Nothing printed yet." : "It is being read from the cluster.";
+  if (!count && whole) return `Nothing is known of what attempt ${shown} printed.`;
+  if (!count) return readAt ? "Nothing printed yet." : "It is being read from the cluster.";
   const earlier = next - lines.length;
   const cut = earlier ? `, without the ${earlier.toLocaleString("en")} before` : "";
-  return `Attempt ${shown}, ${lines.length.toLocaleString("en")} line${lines.length === 1 ? "" : "s"}${cut}${whole ? "" : "; more is shown as it comes"}`;
+  return `Attempt ${shown}, ${count.toLocaleString("en")} line${count === 1 ? "" : "s"}${cut}${whole ? "" : "; more is shown as it comes"}`;
 }
