@@ -88,4 +88,4 @@ def _nothing(found: dict[str, Any]) -> str:
         return "Never launched." if found["whole"] else "Not launched yet."
     if found["whole"]:
         return f"Nothing is known of what attempt {found['attempt']} printed."
-    return f"Attempt {found['attempt']} has printed nothing yet."
+    return f"Nothing read yet of what attempt {found['attempt']} prints."

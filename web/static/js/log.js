@@ -102,7 +102,7 @@ function offer(select, known) {
 function told({ lines, shown, next }, count, { whole, read_at: readAt }) {
   if (shown === 0) return whole ? "The run was never launched." : "Not launched yet.";
   if (!count && whole) return `Nothing is known of what attempt ${shown} printed.`;
-  if (!count) return readAt ? "Nothing printed yet." : "It is being read from the cluster.";
+  if (!count) return readAt ? "Nothing read yet of what it prints." : "It is being read from the cluster.";
   const earlier = next - lines.length;
   const cut = earlier ? `, without the ${earlier.toLocaleString("en")} before` : "";
   return `Attempt ${shown}, ${count.toLocaleString("en")} line${count === 1 ? "" : "s"}${cut}${whole ? "" : "; more is shown as it comes"}`;
