@@ -365,6 +365,7 @@ def test_two_processes_stop_at_the_same_step(service: Service, tmp_path: Path) -
         "import signal\n"
         "signal.alarm(240)  # one that waits for the other would wait for ever\n"
         "from pathlib import Path\n"
+        "import torch\n"
         "from forecurve.client.transformers import ForecurveCallback\n"
         "from tests.forecurve.client.training import At, trainer\n"
         "callback = ForecurveCallback('pair', unit='CPU-seconds')\n"
@@ -372,6 +373,7 @@ def test_two_processes_stop_at_the_same_step(service: Service, tmp_path: Path) -
         "training = trainer(Path('out'), ask, callback, ddp_backend='gloo')\n"
         "training.train()\n"
         "print('ended at', training.state.global_step)\n"
+        "torch.distributed.destroy_process_group()  # left to the process' end, gloo once aborted it there\n"
     )
     address = {"FORECURVE_URL": service.url, "FORECURVE_TOKEN": service.token}
     environment = os.environ | address | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
