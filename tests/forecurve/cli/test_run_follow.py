@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +15,7 @@ from server.runs.lifecycle import transition
 from server.runs.models import Run
 from server.runs.states import Status
 from tests.conftest import Clock
+from tests.forecurve.importers.stores import stored
 
 from .conftest import Forecurve
 
@@ -211,9 +210,7 @@ def test_a_log_of_the_same_name_does_not_go_on_with_the_run_of_another(
 
 
 def test_a_run_of_mlflow_is_followed_by_its_database(forecurve: Forecurve, service: str, tmp_path: Path) -> None:
-    store = tmp_path / "mlflow.db"
-    with closing(sqlite3.connect(store)) as made:
-        made.executescript((Path(__file__).parents[1] / "importers/data/mlflow-3.17.2.sql").read_text())
+    store = stored(tmp_path / "mlflow.db", "mlflow-3.17.2")
     told = ("run", "follow", store, "--run", "cispo", "--metric", "val/acc", "--unit", "steps", "--over")
     several = forecurve(*(one for one in told if one not in ("--run", "cispo")))
     several.check_is_bad_input(["--run: 3 runs are logged there (gsm8k/grpo, gsm8k/grpo (2), cispo)"])

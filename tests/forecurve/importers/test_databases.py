@@ -14,21 +14,14 @@ from hypothesis import strategies as st
 
 from forecurve.curve_cells import CurveFileError
 from forecurve.importers import metrics, read
+from tests.forecurve.importers.stores import stored
 
-DATA = Path(__file__).parent / "data"
 CURVE = [(0, 0.2), (10, 0.2 + 10 / 100), (20, 0.4)]
 
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    return made(tmp_path / "gsm8k.db", "trackio-0.43.0")
-
-
-def made(path: Path, dump: str) -> Path:
-    """A database of what `.dump` says of its tables."""
-    with closing(sqlite3.connect(path)) as database:
-        database.executescript((DATA / f"{dump}.sql").read_text())
-    return path
+    return stored(tmp_path / "gsm8k.db", "trackio-0.43.0")
 
 
 def added(path: Path, run: str, name: str, *rows: tuple[int, object]) -> None:
@@ -110,8 +103,8 @@ def test_a_project_on_a_disk_that_cannot_be_written_to_is_read(
 
 
 def test_a_folder_of_projects_is_read_and_other_databases_in_it_are_left_alone(project: Path) -> None:
-    made(project.with_name("math.db"), "trackio-0.43.0")
-    made(project.with_name("mlflow.db"), "mlflow-3.17.2")
+    stored(project.with_name("math.db"), "trackio-0.43.0")
+    stored(project.with_name("mlflow.db"), "mlflow-3.17.2")
     with closing(sqlite3.connect(project.with_name("other.db"))) as other:
         other.execute("CREATE TABLE metrics (step INTEGER)")
         other.execute("CREATE TABLE configs (name TEXT)")
@@ -131,7 +124,7 @@ def test_a_folder_of_projects_is_read_and_other_databases_in_it_are_left_alone(p
     st.text(max_size=60) | st.recursive(st.none() | st.booleans() | st.floats() | st.text(), st.lists).map(json.dumps)
 )
 def test_whatever_was_logged_gives_numbers_or_a_reason(tmp_path_factory: pytest.TempPathFactory, logged: str) -> None:
-    path = made(tmp_path_factory.mktemp("project") / "p.db", "trackio-0.43.0")
+    path = stored(tmp_path_factory.mktemp("project") / "p.db", "trackio-0.43.0")
     added(path, "f" * 32, "odd", (0, logged))
     with suppress(CurveFileError):
         assert ("cispo", None) in curves(path)
