@@ -21,6 +21,7 @@ from server.heads import HeadsOfGets
 from server.health import router as health
 from server.logs.endpoints import router as logs
 from server.metrics.endpoints import router as metrics
+from server.mlflow.endpoints import router as mlflow
 from server.observing import Timed
 from server.observing import router as observing
 from server.openapi import describe
@@ -58,6 +59,7 @@ def create_api(settings: Settings | None = None, sessions: sessionmaker[Session]
     app.include_router(observing, dependencies=[Depends(known_parameters)])
     for router in ROOMS:
         app.include_router(router, prefix="/v1", dependencies=[Depends(known_parameters), Depends(no_body_unread)])
+    app.include_router(mlflow)
     add_handlers(app)
     app.add_middleware(BodyLimit)
     app.add_middleware(Timed)

@@ -8,6 +8,7 @@ from server.events.models import Event, OutboxMessage
 from server.forecasts.models import Forecast, Recommendation
 from server.logs.models import AttemptLog
 from server.metrics.models import Evaluation, IngestBatch, MetricPoint
+from server.mlflow.models import MlflowExperiment, MlflowRun
 from server.recipes.models import RecipeRow
 from server.runs.models import Attempt, Run
 from server.runs.ticks import Tick
@@ -27,6 +28,8 @@ __all__ = [
     "IdempotencyKey",
     "IngestBatch",
     "MetricPoint",
+    "MlflowExperiment",
+    "MlflowRun",
     "OutboxMessage",
     "RecipeRow",
     "Recommendation",

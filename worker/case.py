@@ -87,3 +87,8 @@ class Case:
         """Seconds without a sign of life; what never gave one is measured from when it could have."""
         attempt = self.current
         return self.elapsed(attempt.last_heartbeat_at, attempt.started_at, attempt.submitted_at, attempt.created_at)
+
+    @property
+    def patience_s(self) -> float:
+        """Seconds of silence that tell nothing yet."""
+        return max(self.settings.suspect_after_s, self.current.patience_s or 0.0)

@@ -232,7 +232,7 @@ def _ending(case: Case) -> Decision | None:
     if attempt.stop_requested_at is None:
         return Decision(ask_stop=True)
     if case.is_external:
-        patience_s = max(settings.stop_grace_s, settings.suspect_after_s)
+        patience_s = max(settings.stop_grace_s, case.patience_s)
         silent = case.elapsed(attempt.stop_requested_at, attempt.last_heartbeat_at) > patience_s
         gone = case.is_cancelled or silent
         return Decision((Status.STOPPED,), f"{_asked(case)}; it has not reported since") if gone else WAIT
@@ -280,12 +280,12 @@ def _silent(case: Case) -> Decision | None:
     attempt, settings = case.current, case.settings
     if case.is_external and case.status is Status.QUEUED:
         return _external_is_lost(case)  # created, or resumed, and never begun
-    if case.status is Status.RUNNING and case.silence_s > settings.suspect_after_s:
+    if case.status is Status.RUNNING and case.silence_s > case.patience_s:
         return Decision((Status.SUSPECT,), f"No heartbeat for {case.silence_s:.0f} s.")
     if case.status is not Status.SUSPECT:
         return None
     heard = attempt.last_heartbeat_at
-    if heard is not None and (case.now - case.dated(heard)).total_seconds() <= settings.suspect_after_s:
+    if heard is not None and (case.now - case.dated(heard)).total_seconds() <= case.patience_s:
         return Decision((Status.RUNNING,), "It reports again.")
     if case.is_external:
         return _external_is_lost(case)

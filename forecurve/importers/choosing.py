@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
 
 from forecurve.curve_cells import CurveFileError, as_people_write, number_of
@@ -59,15 +59,20 @@ def reward_of(logs: Sequence[Log], asked: str | None) -> str:
         raise CurveFileError("file", _files(logs), "no numbers are logged in it", "name a log of a run")
     if asked is not None:
         raise CurveFileError("metric", repr(asked), "nothing is logged as that", _known(asked, counts))
-    likely = [name for name in counts if _is_candidate(name)]
-    held_out = [name for name in likely if _HELD_OUT.search(name.lower())]
+    likely = likely_rewards(counts)
     if not likely:
         _refuse_as_people_write(logs, _is_candidate)
-    found = _one_of_each(held_out or likely, logs)
+    found = _one_of_each(likely, logs)
     if len(found) != 1:
         fault = "none looks like a reward on held-out prompts" if not found else "several could be the reward"
         raise CurveFileError("metric", "none", f"{fault}, and one must be named", f"there are {_listed(counts)}")
     return found[0]
+
+
+def likely_rewards(names: Iterable[str]) -> list[str]:
+    """The names that look like a reward on held-out prompts; where none says that it is of such, those of rates."""
+    likely = [name for name in names if _is_candidate(name)]
+    return [name for name in likely if _HELD_OUT.search(name.lower())] or likely
 
 
 def _refuse_as_people_write(logs: Sequence[Log], may_be: Callable[[str], bool]) -> None:

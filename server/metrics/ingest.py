@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -45,11 +46,8 @@ def take_batch(session: Session, run_id: str, batch: Batch, *, now: datetime) ->
     numbered = {"run_id": run.id, "attempt": batch.attempt, "seq": batch.seq, "digest": digest, "points": size}
     session.add(IngestBatch(**numbered, received_at=now))
     session.flush()
-    accepted = _store_points(session, run, batch.attempt, batch.points, now)
-    if batch.evaluations:
-        _store_evaluations(session, run, batch.attempt, batch.evaluations, now)
-        _sum_up(session, run)
-        mark_dirty(session, run, now)
+    accepted = store_points(session, run, batch.attempt, batch.points, now)
+    store_evaluations(session, run, batch.attempt, batch.evaluations, now)
     return BatchAnswer(seq=batch.seq, accepted=accepted + len(batch.evaluations), duplicate=False)
 
 
@@ -99,8 +97,9 @@ _INSERT_POINTS = text("""
 """)
 
 
-def _store_points(session: Session, run: Run, attempt: int, points: list[Point], now: datetime) -> int:
-    """One statement for all; of a step that is there already the value logged last counts. Answers how many are new."""
+def store_points(session: Session, run: Run, attempt: int, points: Sequence[Point], now: datetime) -> int:
+    """One statement for all, no two of which are of one metric and step; of a step that is there already the value
+    logged last counts. Answers how many are new."""
     if not points:
         return 0
     columns: dict[str, Any] = {
@@ -113,9 +112,13 @@ def _store_points(session: Session, run: Run, attempt: int, points: list[Point],
     return sum(session.scalars(_INSERT_POINTS, {"run_id": run.id, "attempt": attempt, **columns}))
 
 
-def _store_evaluations(
-    session: Session, run: Run, attempt: int, evaluations: list[EvaluationIn], now: datetime
+def store_evaluations(
+    session: Session, run: Run, attempt: int, evaluations: Sequence[EvaluationIn], now: datetime
 ) -> None:
+    """Evaluations that hold, beside those that are there (`check_batch`), of a run that is locked; it is forecast
+    anew."""
+    if not evaluations:
+        return
     ordered = sorted(evaluations, key=lambda evaluation: evaluation.step)
     rows = [{"run_id": run.id, "attempt": attempt, **_row(evaluation, now)} for evaluation in ordered]
     session.execute(insert(Evaluation), rows)
@@ -131,6 +134,8 @@ def _store_evaluations(
         compute=last["compute"],
         reward=last["reward"],
     )
+    _sum_up(session, run)
+    mark_dirty(session, run, now)
 
 
 def _row(evaluation: EvaluationIn, now: datetime) -> dict[str, Any]:

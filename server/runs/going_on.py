@@ -28,8 +28,10 @@ from .states import DesiredState, Status
 NEW_RUN = "leave it out, or begin a new run"
 
 
-def begin_attempt(session: Session, run_id: str, body: AttemptCreate, *, actor: str, now: datetime) -> Created:
-    """The next attempt of an external run, with a token of its own for its reports.
+def begin_attempt(
+    session: Session, run_id: str, body: AttemptCreate, *, actor: str, now: datetime, reports: bool = True
+) -> Created:
+    """The next attempt of an external run, with a token of its own for its reports; with none where not `reports`.
 
     Raises:
         NotFound: no such run.
@@ -49,7 +51,7 @@ def begin_attempt(session: Session, run_id: str, body: AttemptCreate, *, actor: 
     record_of(session, run, "run.resumed", actor=actor, attempt=run.attempt)
     if Status(run.status) is Status.LOST:
         transition(session, run, Status.QUEUED, actor=actor, reason="Resumed.", now=now)
-    return Created(run, mint_for_attempt(session, run, now))
+    return Created(run, mint_for_attempt(session, run, now) if reports else None)
 
 
 def _check_may_go_on(session: Session, run: Run) -> None:

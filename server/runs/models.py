@@ -81,7 +81,7 @@ class Run(Base):
 
     dirty_at: Mapped[datetime | None]
     fitted_at: Mapped[datetime | None]
-    unfitted: Mapped[str | None]  # why the newest evaluations could not be fitted, in words
+    unfitted: Mapped[str | None]  # why the newest evaluations could not be fitted, or there are none, in words
     refit_tries: Mapped[int] = mapped_column(default=0, server_default="0")  # unexpected failures with the same ones
     refit_at: Mapped[datetime | None]  # when they are tried again
     fit_lease: Mapped[str | None]
@@ -111,6 +111,7 @@ class Attempt(Base):
     exit_code: Mapped[int | None]
     log_tail: Mapped[str | None]
     last_heartbeat_at: Mapped[datetime | None]
+    patience_s: Mapped[float | None]  # silence that tells nothing, of who reports without heartbeats
     progress: Mapped[dict[str, Any]] = mapped_column(default=dict)  # step, compute, message of the last heartbeat
     stop_requested_at: Mapped[datetime | None]  # when the cooperative stop began
     stop_forced_at: Mapped[datetime | None]  # when the executor was told to stop it

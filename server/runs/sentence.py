@@ -56,6 +56,8 @@ def without_forecast(run: Run, doing: str | None = None) -> str:
         return f"{_how_it_ended(run)}. No forecast{_why_none(run)}."
     if status in (Status.FAILED, Status.STOPPED, Status.SUCCEEDED):
         return f"{_how_it_ended(run)}. No forecast was made."
+    if run.last_reward is None and run.unfitted:
+        return f"No evaluation yet{_why_none(run)}."
     if run.last_reward is None:
         return f"No evaluation yet{f': {brief(doing)}' if doing and status is Status.RUNNING else ''}."
     return f"Pass rate {run.last_reward:.2f}; no forecast{_why_none(run)}."

@@ -1,0 +1,45 @@
+"""How errors reach MLflow's clients: beside our own members, problems have the two by which these know errors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from fastapi import Request, Response
+from fastapi.routing import APIRoute
+
+from server.errors import Conflict, Forbidden, Invalid, NotFound, Problem, Unauthenticated
+
+_CODES: tuple[tuple[type[Problem], str], ...] = (
+    (NotFound, "RESOURCE_DOES_NOT_EXIST"),
+    (Invalid, "INVALID_PARAMETER_VALUE"),
+    (Conflict, "RESOURCE_CONFLICT"),
+    (Unauthenticated, "UNAUTHENTICATED"),
+    (Forbidden, "PERMISSION_DENIED"),
+)
+
+
+class ThereAlready(Conflict):
+    code, title = "there-already", "There is one already"
+
+
+class MlflowRoute(APIRoute):
+    """A route whose problems say `error_code` and `message`."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handle = super().get_route_handler()
+
+        async def handler(request: Request) -> Response:
+            try:
+                return await handle(request)
+            except Problem as problem:
+                problem.extra = {**problem.extra, "error_code": _code(problem), "message": problem.detail}
+                raise
+
+        return handler
+
+
+def _code(problem: Problem) -> str:
+    if isinstance(problem, ThereAlready):
+        return "RESOURCE_ALREADY_EXISTS"
+    return next((code for kind, code in _CODES if isinstance(problem, kind)), "INTERNAL_ERROR")

@@ -1,0 +1,183 @@
+"""Runs that MLflow's client creates, goes on with and ends. They are runs of their user's own, as any other."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+
+from sqlalchemy import exists, func, select
+from sqlalchemy.orm import Session
+
+from forecurve.limits import EARLIEST, LATEST
+from forecurve.signs import visible
+from server.database import new_id
+from server.errors import Conflict, Invalid, NotFound
+from server.metrics.models import MetricPoint
+from server.runs import going_on
+from server.runs.archive import change
+from server.runs.models import Run
+from server.runs.reports import mark_alive, take_outcome
+from server.runs.room import Room
+from server.runs.schemas import AttemptCreate, Outcome, RunChange
+from server.runs.schemas import RunCreate as NewRun
+from server.runs.service import create_run, current_attempt, is_over, lock_run
+
+from . import experiments
+from .curves import rule_in_force, settle
+from .models import MlflowExperiment, MlflowRun
+from .rule import PREFIX, rule_of
+from .schemas import RunCreate, RunUpdate, Tag
+
+RUN_NAME = "mlflow.runName"
+_LONGEST_NAME = 200
+_OUTCOMES = {"FINISHED": "succeeded", "FAILED": "failed", "KILLED": "stopped"}
+_STATUSES = ("RUNNING", "SCHEDULED", *_OUTCOMES)
+_MOST_KEPT = 5_000  # parameters, and tags, of one run
+
+
+def mine_of(session: Session, run_id: str) -> MlflowRun:
+    """What MLflow's client has said of a run.
+
+    Raises:
+        NotFound: no such run, or one that is not reported by MLflow's client.
+    """
+    found = session.get(MlflowRun, run_id)
+    if found is None:
+        raise NotFound.field("run_id", run_id, "no run that MLflow's client reports has this id")
+    return found
+
+
+def create(session: Session, body: RunCreate, *, actor: str, now: datetime) -> MlflowRun:
+    """A run, which begins. MLflow's client sends this again where no answer came: the same request is the same run.
+
+    Raises:
+        NotFound: no such experiment.
+        Invalid: tags `forecurve.*` do not hold.
+    """
+    digest = hashlib.sha256(json.dumps([actor, body.model_dump()]).encode("utf-8", "replace")).hexdigest()
+    session.execute(select(func.pg_advisory_xact_lock(func.hashtextextended(digest, 0))))  # two at once: one waits
+    there = session.scalar(select(MlflowRun).where(MlflowRun.digest == digest))
+    if there is not None and body.start_time is not None:
+        return there
+    experiment = experiments.get(session, body.experiment_id)
+    tags = {tag.key: tag.value for tag in body.tags}
+    rule = rule_of(experiment.tags, tags)
+    name = body.run_name or tags.get(RUN_NAME) or "run"
+    told = {"budget_compute": rule.budget, "task": rule.task, "seed": rule.seed}
+    new = NewRun(executor="external", name=_full_name(experiment, name), compute_unit=rule.counts_in, **told)
+    run = create_run(session, new, Room(), actor=actor, now=now, reports=False).run
+    mark_alive(session, lock_run(session, run.id), current_attempt(session, run), now)
+    mine = MlflowRun(
+        run_id=run.id,
+        experiment_id=experiment.id,
+        digest=digest if body.start_time is not None else new_id("run"),
+        name=name,
+        user=body.user_id,
+        started_at=moment(body.start_time, now),
+        params={},
+        tags={RUN_NAME: name, **tags},
+        left_out={},
+    )
+    session.add(mine)
+    session.flush()
+    settle(session, run, mine, now=now)
+    return mine
+
+
+def update(session: Session, body: RunUpdate, *, actor: str, now: datetime) -> MlflowRun:
+    """Rename a run, go on with it (`RUNNING`), or end it.
+
+    Raises:
+        Over: it is to go on and is over.
+        Conflict: it is to go on and was asked to stop.
+        Invalid: no such status.
+    """
+    mine = mine_of(session, body.run)
+    if body.run_name:
+        mine.name, mine.tags = body.run_name, {**mine.tags, RUN_NAME: body.run_name}
+        name = _full_name(session.get_one(MlflowExperiment, mine.experiment_id), body.run_name)
+        change(session, mine.run_id, RunChange(name=name), actor=actor, now=now)
+    if body.status is not None and body.status not in _STATUSES:
+        raise Invalid.field("status", body.status, f"must be one of {', '.join(_STATUSES)}")
+    if body.status == "RUNNING":
+        _go_on(session, mine, actor, now)
+    elif body.status in _OUTCOMES:
+        _end(session, mine, _OUTCOMES[body.status], now)
+    return mine
+
+
+def _go_on(session: Session, mine: MlflowRun, actor: str, now: datetime) -> None:
+    """`mlflow.start_run(run_id=...)`: the run's next attempt, once this one has logged something."""
+    run = lock_run(session, mine.run_id)
+    logged = exists().where(MetricPoint.run_id == run.id, MetricPoint.attempt == run.attempt)
+    if is_over(run) or session.scalar(select(logged)) or current_attempt(session, run).outcome is not None:
+        going_on.begin_attempt(session, run.id, AttemptCreate(), actor=actor, now=now, reports=False)
+    mark_alive(session, run, current_attempt(session, run), now)
+
+
+def _end(session: Session, mine: MlflowRun, outcome: str, now: datetime) -> None:
+    """The client says it at the end of its process again, whatever it has said before: the first word stands."""
+    run = lock_run(session, mine.run_id)
+    if is_over(run) or current_attempt(session, run).outcome is not None:
+        return
+    settle(session, run, mine, now=now)
+    told = Outcome(attempt=run.attempt, outcome=outcome, reason=None)
+    take_outcome(session, run.id, told, now=now)
+
+
+def set_tags(session: Session, run: Run, mine: MlflowRun, tags: Sequence[Tag], *, now: datetime) -> None:
+    """Tags of a run, which is locked.
+
+    Raises:
+        Invalid: a tag `forecurve.*` does not hold, or there are too many.
+        Conflict: it would change what the run's evaluations were made by.
+    """
+    told = {**mine.tags, **{tag.key: tag.value for tag in tags}}
+    _check_few("tags", told)
+    ours = {tag.key: tag.value for tag in tags if tag.key.startswith(PREFIX)}
+    if ours and mine.rule is None:
+        rule_of(session.get_one(MlflowExperiment, mine.experiment_id).tags, told)
+    elif ours:
+        _check_same(session, run, mine, ours)
+    mine.tags = told
+    if ours:
+        settle(session, run, mine, now=now)
+
+
+def _check_same(session: Session, run: Run, mine: MlflowRun, ours: dict[str, str]) -> None:
+    said, holds = rule_of(ours, {}), rule_in_force(session, mine)
+    for name in said.model_fields_set:
+        if getattr(said, name) != getattr(holds, name):
+            message = f"run {run.id} has evaluations that were made by {getattr(holds, name)!r}; tag the next run"
+            raise Conflict.field(PREFIX + name, ours[PREFIX + name], message)
+
+
+def set_params(mine: MlflowRun, params: Sequence[Tag]) -> None:
+    """Parameters of a run; one that comes again, as after a resume, takes the place of the one before."""
+    told = {**mine.params, **{param.key: param.value for param in params}}
+    _check_few("params", told)
+    mine.params = told
+
+
+def _check_few(field: str, told: dict[str, str]) -> None:
+    if len(told) > _MOST_KEPT:
+        raise Invalid.field(field, len(told), f"a run has {_MOST_KEPT:,} at most; log fewer")
+
+
+def moment(milliseconds: int | None, now: datetime) -> datetime:
+    """A time as MLflow says it; `now` where it says none, or its clock is not set."""
+    if not milliseconds:
+        return now
+    try:
+        said = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=milliseconds)
+    except OverflowError:
+        return now
+    return said if EARLIEST <= said < LATEST else now
+
+
+def _full_name(experiment: MlflowExperiment, name: str) -> str:
+    """As `forecurve convert` calls a run of MLflow's."""
+    whole = name if experiment.name == experiments.DEFAULT else f"{experiment.name}/{name}"
+    return visible(whole).strip()[:_LONGEST_NAME].strip() or "run"

@@ -1,0 +1,364 @@
+"""MLflow's doors: numbers become a curve by the tags of run and experiment, whenever these are said."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from fastapi.testclient import TestClient
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sqlalchemy import select
+from sqlalchemy.orm import Session, sessionmaker
+
+from server.events.models import Event
+from server.mlflow.endpoints import PREFIX, router
+from server.mlflow.numbers import QUIET_S
+from server.runs.models import Attempt
+from server.runs.states import Status
+from tests.conftest import Clock
+from tests.server.mlflow.logging import DOORS, Logger
+from tests.server.reporting import Headers, external_run, move
+
+BEGAN = 1_790_000_000_000
+HOUR = 3_600_000
+
+
+@pytest.fixture
+def logger(api: TestClient, headers: Headers) -> Logger:
+    return Logger(api, headers)
+
+
+def test_the_only_rate_on_held_out_prompts_is_the_curve_in_steps(logger: Logger) -> None:
+    run = logger.begin("grpo", logger.experiment("gsm8k"))
+    for step in (0, 20, 40):
+        assert logger.log(run, step, loss=1.0, val__acc=step / 100, train__acc=0.9).json() == {}
+    assert logger.curve(run) == [(0, 0.0, 0.0), (20, 20.0, 0.2), (40, 40.0, 0.4)]
+    shown = logger.run(run)
+    assert (shown["name"], shown["status"], shown["compute_unit"]) == ("gsm8k/grpo", "running", "steps")
+    assert shown["budget_compute"] is None
+
+
+def test_tags_of_a_run_go_before_those_of_its_experiment(logger: Logger) -> None:
+    home = logger.experiment(
+        metric="val/acc", per_step=0.5, unit="GPU-hours", budget=400, task="gsm8k", prompts=1319, samples=8
+    )
+    run = logger.begin("grpo", home, budget=200, arm="no-kl", seed=3)
+    logger.log(run, 10, val__acc=0.25, val__score=0.5)
+    shown = logger.run(run)
+    assert (shown["compute_unit"], shown["budget_compute"], shown["task"]) == ("GPU-hours", 200.0, "gsm8k")
+    assert (shown["arm"], shown["seed"]) == ("no-kl", 3)
+    items = logger.api.get(f"/v1/runs/{run}/evaluations", headers=logger.headers["read"]).json()["items"]
+    assert [(one["compute"], one["prompts"], one["samples"]) for one in items] == [(5.0, 1319, 8)]
+
+
+def test_rewards_of_another_range_are_made_shares(logger: Logger) -> None:
+    run = logger.begin(range="-1,1", metric="eval/reward")
+    logger.log(run, 1, eval__reward=0.5)
+    assert logger.curve(run) == [(1, 1.0, 0.75)]
+
+
+def test_compute_that_was_logged_is_taken_from_its_step_or_the_last_before(logger: Logger) -> None:
+    run = logger.begin(compute="perf/gpu_hours", metric="val/acc")
+    logger.log(run, 0, val__acc=0.1)
+    assert logger.curve(run) == []
+    assert "nothing is logged as perf/gpu_hours yet" in logger.run(run)["sentence"]
+    logger.log(run, 0, perf__gpu_hours=0.0)
+    logger.log(run, 5, perf__gpu_hours=2.5, val__acc=0.2)
+    logger.log(run, 8, perf__gpu_hours=4.0)
+    logger.log(run, 9, val__acc=0.3)
+    assert logger.curve(run) == [(0, 0.0, 0.1), (5, 2.5, 0.2), (9, 4.0, 0.3)]
+    assert logger.run(run)["compute_unit"] == "GPU-hours"
+
+
+def test_time_since_the_run_began_is_compute_by_its_price(logger: Logger) -> None:
+    run = logger.begin(start=BEGAN, compute="_runtime", per_step=8 / 3600, unit="GPU-hours")
+    logger.log(run, 3, BEGAN + 2 * HOUR, val__acc=0.2)
+    assert logger.curve(run) == [(3, pytest.approx(16.0), 0.2)]
+
+
+def test_which_number_is_the_curve_may_be_said_when_all_is_logged(logger: Logger) -> None:
+    home = logger.experiment()
+    run = logger.begin("verl", home)
+    for step in (0, 10):
+        logger.log(run, step, val__acc=0.1 + step / 100, val__reward=0.5)
+    assert logger.curve(run) == []
+    said = logger.run(run)["sentence"]
+    assert said == (
+        "No evaluation yet (several numbers could be its pass rate, and tag `forecurve.metric` names none; there are "
+        "val/acc, val/reward)."
+    )
+    logger.post("experiments/set-experiment-tag", experiment_id=home, key="forecurve.metric", value="val/acc")
+    assert logger.curve(run) == [(0, 0.0, 0.1), (10, 10.0, pytest.approx(0.2))]
+
+
+def test_a_run_that_is_over_gets_its_curve_by_a_tag_too(
+    logger: Logger, sessions: sessionmaker[Session], clock: Clock
+) -> None:
+    run = logger.begin()
+    logger.log(run, 4, solved=0.5)
+    assert "no number looks like a pass rate" in logger.run(run)["sentence"]
+    assert logger.post("runs/update", run_id=run, status="FINISHED").status_code == 200
+    move(sessions, run, Status.SUCCEEDED, clock.now)
+    assert logger.post("runs/set-tag", run_id=run, key="forecurve.metric", value="solved").json() == {}
+    assert logger.curve(run) == [(4, 4.0, 0.5)]
+
+
+def test_two_names_of_the_same_numbers_are_one(logger: Logger) -> None:
+    run = logger.begin()
+    logger.log(run, 2, eval_reward=0.25, eval_rewards__correct__mean=0.25)
+    assert logger.curve(run) == [(2, 2.0, 0.25)]
+
+
+def test_what_evaluations_were_made_by_does_not_change(logger: Logger) -> None:
+    run = logger.begin()
+    logger.log(run, 2, val__acc=0.25)
+    same = logger.post("runs/set-tag", run_id=run, key="forecurve.metric", value="val/acc")
+    assert same.status_code == 200
+    other = logger.post("runs/set-tag", run_id=run, key="forecurve.unit", value="GPU-hours")
+    assert other.status_code == 409
+    assert other.json()["error_code"] == "RESOURCE_CONFLICT"
+    assert "forecurve.unit: run" in other.json()["message"]
+    assert logger.run(run)["compute_unit"] == "steps"
+
+
+@pytest.mark.parametrize(
+    ("tags", "field", "said"),
+    [
+        ({"metrik": "x"}, "forecurve.metrik", "no such tag; there are forecurve.metric, "),
+        ({"budget": "many"}, "forecurve.budget", "must be a number"),
+        ({"per_step": 0}, "forecurve.per_step", "must be more than 0"),
+        ({"per_step": 2}, "tags", "`forecurve.unit` must say in what compute is counted"),
+        ({"unit": "dollars"}, "forecurve.unit", "GPU-hours"),
+        ({"range": "1"}, "forecurve.range", ""),
+        ({"range": "1,0"}, "tags", "`forecurve.range` must be the least and the greatest reward"),
+        ({"metric": "x", "compute": "x"}, "tags", "another number than `forecurve.metric`"),
+        ({"compute": "_timestamp"}, "tags", "it is a date and no compute"),
+        ({"seed": -1}, "forecurve.seed", "must be at least 0"),
+    ],
+)
+def test_a_tag_that_does_not_hold_is_refused_by_name(logger: Logger, tags: dict, field: str, said: str) -> None:
+    body = {"experiment_id": "0", "tags": [{"key": f"forecurve.{name}", "value": str(tags[name])} for name in tags]}
+    answer = logger.post("runs/create", **body)
+    assert answer.status_code == 422, answer.text
+    problem = answer.json()
+    assert problem["error_code"] == "INVALID_PARAMETER_VALUE"
+    assert problem["errors"][0]["field"] == field
+    assert said in problem["message"]
+    assert logger.api.get("/v1/runs", headers=logger.headers["read"]).json()["items"] == []
+
+
+def test_tags_of_an_experiment_that_contradict_a_runs_own_stop_no_training(logger: Logger) -> None:
+    home = logger.experiment()
+    run = logger.begin("grpo", home, metric="acc")
+    for key, value in (("unit", "steps"), ("compute", "acc")):
+        body = {"experiment_id": home, "key": f"forecurve.{key}", "value": value}
+        assert logger.post("experiments/set-experiment-tag", **body).status_code == 200
+    assert logger.log(run, 1, acc=0.5).status_code == 200
+    assert logger.curve(run) == []
+    assert "Its tags do not say what its curve is: tags: `forecurve.compute` must" in logger.run(run)["sentence"]
+
+
+def test_numbers_that_cannot_be_kept_are_left_out_and_told(logger: Logger, sessions: sessionmaker[Session]) -> None:
+    run = logger.begin(metric="val/acc")
+    numbers = [
+        {"key": "x" * 201, "value": 1.0, "step": 1},
+        {"key": "val/acc", "value": 0.5, "step": -1},
+        {"key": "val/acc", "value": "NaN", "step": 1},
+        {"key": "val/acc", "value": 0.5, "step": 2},
+        {"key": "val/acc", "value": 0.6, "step": 2},
+        {"key": "val/acc", "value": 60.0, "step": 3},
+    ]
+    for _ in range(2):
+        assert logger.post("runs/log-batch", run_id=run, metrics=numbers).status_code == 200
+    assert logger.curve(run) == [(2, 2.0, 0.6)]
+    with sessions() as session:
+        events = session.scalars(select(Event.reason).where(Event.kind == "numbers.left_out").order_by(Event.id)).all()
+    assert [reason.removeprefix("Left out: numbers ") for reason in events] == [
+        "whose name is longer than 200 characters or has control characters.",
+        "whose step is below 0 or beyond 2,147,483,647.",
+        "that are no pass rate within `forecurve.range`.",
+    ]
+
+
+def test_compute_that_goes_backwards_gives_no_evaluation(logger: Logger) -> None:
+    run = logger.begin(compute="hours", metric="acc", unit="GPU-hours")
+    for step, hours in ((1, 5.0), (2, 4.0), (3, 6.0)):
+        logger.log(run, step, hours=hours, acc=0.5)
+    assert [step for step, _, _ in logger.curve(run)] == [1, 3]
+
+
+def test_a_request_that_comes_again_is_the_same_run_and_changes_nothing(logger: Logger) -> None:
+    run = logger.begin("grpo", start=BEGAN)
+    assert logger.begin("grpo", start=BEGAN) == run
+    assert logger.begin("grpo", start=BEGAN + 1) != run
+    for _ in range(3):
+        logger.log(run, 1, val__acc=0.5)
+    assert logger.curve(run) == [(1, 1.0, 0.5)]
+
+
+def test_a_run_that_goes_on_gets_an_attempt_and_throws_its_old_branch_away(logger: Logger) -> None:
+    run = logger.begin()
+    for step in (0, 10, 20):
+        logger.log(run, step, val__acc=0.1 + step / 100)
+    assert logger.post("runs/update", run_id=run, status="RUNNING").json()["run_info"]["status"] == "RUNNING"
+    assert logger.run(run)["attempt"] == 2
+    assert logger.post("runs/update", run_id=run, status="RUNNING").status_code == 200
+    assert logger.run(run)["attempt"] == 2  # it has logged nothing yet
+    logger.log(run, 10, val__acc=0.5)
+    assert [(step, round(reward, 2)) for step, _, reward in logger.curve(run)] == [(0, 0.1), (10, 0.5)]
+
+
+@pytest.mark.parametrize(
+    ("status", "outcome"), [("FINISHED", "succeeded"), ("FAILED", "failed"), ("KILLED", "stopped")]
+)
+def test_the_end_is_the_first_that_was_said(
+    logger: Logger, sessions: sessionmaker[Session], status: str, outcome: str
+) -> None:
+    run = logger.begin()
+    for said in (status, "FINISHED"):
+        assert logger.post("runs/update", run_id=run, status=said, end_time=BEGAN + 5).status_code == 200
+    with sessions() as session:
+        assert session.scalars(select(Attempt.outcome).where(Attempt.run_id == run)).all() == [outcome]
+
+
+def test_a_run_that_is_over_takes_no_numbers_and_does_not_go_on(
+    logger: Logger, sessions: sessionmaker[Session], clock: Clock
+) -> None:
+    run = logger.begin()
+    logger.post("runs/update", run_id=run, status="FINISHED")
+    move(sessions, run, Status.SUCCEEDED, clock.now)
+    assert logger.get("runs/get", run_id=run).json()["run"]["info"]["status"] == "FINISHED"
+    for answer in (logger.log(run, 1, val__acc=0.5), logger.post("runs/update", run_id=run, status="RUNNING")):
+        assert answer.status_code == 409
+        assert answer.json()["code"] == "over"
+    assert logger.post("runs/update", run_id=run, status="FINISHED").status_code == 200
+
+
+def test_a_run_that_is_to_stop_says_so_by_a_tag(logger: Logger) -> None:
+    run = logger.begin()
+
+    def tags() -> dict[str, str]:
+        data = logger.get("runs/get", run_id=run).json()["run"]["data"]
+        return {tag["key"]: tag["value"] for tag in data["tags"]}
+
+    assert "forecurve.stop" not in tags()
+    logger.api.post(f"/v1/runs/{run}:stop", json={"reason": "plateau"}, headers=logger.headers["operate"])
+    assert tags()["forecurve.stop"] == "plateau"
+
+
+def test_silence_tells_nothing_for_three_of_the_longest_pauses(
+    logger: Logger, sessions: sessionmaker[Session], clock: Clock
+) -> None:
+    run = logger.begin()
+    patience = []
+    for pause in (10, 1000, 20):
+        clock.advance(pause)
+        logger.log(run, pause, loss=1.0)
+        with sessions() as session:
+            patience.append(session.scalars(select(Attempt.patience_s).where(Attempt.run_id == run)).one())
+    assert patience == [QUIET_S, pytest.approx(3000), pytest.approx(3000)]
+
+
+def test_the_newest_value_of_every_number_is_read_back(logger: Logger) -> None:
+    run = logger.begin()
+    logger.log(run, 1, loss=1.0, acc="Infinity")
+    logger.log(run, 2, loss="NaN")
+    logger.post("runs/log-parameter", run_id=run, key="lr", value="1e-6")
+    logger.post("runs/log-parameter", run_id=run, key="lr", value="2e-6")
+    data = logger.get("runs/get", run_id=run).json()["run"]["data"]
+    assert [(one["key"], one["value"], one["step"]) for one in data["metrics"]] == [
+        ("acc", "Infinity", 1),
+        ("loss", "NaN", 2),
+    ]
+    assert data["params"] == [{"key": "lr", "value": "2e-6"}]
+
+
+def test_history_is_read_in_pages(logger: Logger) -> None:
+    run = logger.begin()
+    for step in range(5):
+        logger.log(run, step, loss=step / 2)
+    first = logger.get("metrics/get-history", run_id=run, metric_key="loss", max_results=3).json()
+    assert [one["value"] for one in first["metrics"]] == [0.0, 0.5, 1.0]
+    rest = logger.get("metrics/get-history", run_id=run, metric_key="loss", page_token=first["next_page_token"]).json()
+    assert ([one["step"] for one in rest["metrics"]], "next_page_token" in rest) == ([3, 4], False)
+
+
+def test_experiments_are_found_by_id_and_name_and_are_there_once(logger: Logger) -> None:
+    home = logger.experiment("maths")
+    assert logger.get("experiments/get", experiment_id=home).json()["experiment"]["name"] == "maths"
+    assert logger.get("experiments/get-by-name", experiment_name="maths").json()["experiment"]["experiment_id"] == home
+    assert logger.get("experiments/get-by-name", experiment_name="Default").json()["experiment"]["experiment_id"] == "0"
+    again = logger.post("experiments/create", name="maths")
+    assert (again.status_code, again.json()["error_code"]) == (409, "RESOURCE_ALREADY_EXISTS")
+    assert logger.post("experiments/create", name="Default").status_code == 409
+    missing = logger.get("experiments/get-by-name", experiment_name="other")
+    assert (missing.status_code, missing.json()["error_code"]) == (404, "RESOURCE_DOES_NOT_EXIST")
+    found = logger.post("experiments/search", max_results=10).json()["experiments"]
+    assert {one["name"] for one in found} == {"maths", "Default"}
+    assert logger.post("experiments/search", filter="name = 'x'").status_code == 422
+
+
+def test_a_run_that_is_none_of_mlflows_is_not_its_to_change(logger: Logger) -> None:
+    other = external_run(logger.api, logger.headers)
+    for answer in (logger.log(other.run_id, 1, loss=1.0), logger.get("runs/get", run_id=other.run_id)):
+        assert (answer.status_code, answer.json()["error_code"]) == (404, "RESOURCE_DOES_NOT_EXIST")
+
+
+def test_every_door_asks_for_a_token_of_its_scope(logger: Logger) -> None:
+    doors = [(route.path, next(iter(route.methods))) for route in router.routes[:-1]]  # type: ignore[attr-defined]
+    assert len(doors) == 13
+    run = external_run(logger.api, logger.headers)
+    for path, method in doors:
+        reads = method == "GET" or path.endswith("search")
+        asked = {"metric_key": "x"} if path.endswith("history") else {}
+        body = {"name": "x", "key": "x", "experiment_id": "0"}
+        for secret, expected in (
+            ({}, 401),
+            ({"Authorization": f"Bearer {run.token}"}, 403),
+            (logger.headers["read"], 403),
+        ):
+            answer = logger.api.request(method, path, params=asked, json=body, headers=secret)
+            if secret == logger.headers["read"] and reads:
+                assert answer.status_code in (200, 404), (path, answer.text)
+            else:
+                assert answer.status_code == expected, (path, answer.text)
+                assert answer.json()["error_code"] == {401: "UNAUTHENTICATED", 403: "PERMISSION_DENIED"}[expected]
+
+
+def test_what_else_mlflow_has_is_said_to_be_not_here(logger: Logger) -> None:
+    answer = logger.post("logged-models")
+    assert answer.status_code == 404
+    assert "POST logged-models: " not in answer.json()["message"]
+    assert "runs/log-batch" in answer.json()["message"]
+    assert logger.api.get(f"{PREFIX}/model-versions/search").status_code == 401
+    assert DOORS == PREFIX
+
+
+_NUMBERS = st.lists(
+    st.tuples(
+        st.sampled_from(["val/acc", "spent", "loss"]),
+        st.integers(-2, 6),
+        st.one_of(st.floats(-0.5, 1.5), st.just(math.nan), st.integers(0, 9)),
+    ),
+    max_size=12,
+)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
+@given(batches=st.lists(_NUMBERS, max_size=4), cut=st.integers(0, 3))
+def test_however_numbers_come_none_is_refused_and_the_curve_holds(
+    logger: Logger, batches: list[list[tuple[str, int, float]]], cut: int
+) -> None:
+    """And batches that are sent again change nothing."""
+    run = logger.begin(start=BEGAN + hash(str(batches)) % HOUR, metric="val/acc", compute="spent", unit="steps")
+    for numbers in [*batches, *batches[cut:]]:
+        metrics = [
+            {"key": name, "step": step, "value": "NaN" if math.isnan(value) else value} for name, step, value in numbers
+        ]
+        assert logger.post("runs/log-batch", run_id=run, metrics=metrics).status_code == 200
+    curve = logger.curve(run)
+    steps, spent = [one[0] for one in curve], [one[1] for one in curve]
+    assert steps == sorted(set(steps))
+    assert spent == sorted(spent)
+    assert all(0 <= reward <= 1 for _, _, reward in curve)
