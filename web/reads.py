@@ -21,6 +21,7 @@ from server.forecasts.models import Forecast, Recommendation
 from server.metrics.curve import Outline, Point, end_of_curve, outlines
 from server.metrics.models import Evaluation
 from server.metrics.variance import standard_error
+from server.mlflow.models import MlflowRun
 from server.recipes.models import RecipeRow
 from server.runs.models import Run
 from server.runs.schemas import RunView
@@ -152,6 +153,12 @@ def recipe_body(session: Session, recipe_id: str | None) -> dict[str, Any] | Non
     """The resolved recipe, None for a run without one."""
     row = session.get(RecipeRow, recipe_id) if recipe_id else None
     return row.body if row else None
+
+
+def parameters_of(session: Session, run_id: str) -> dict[str, Any]:
+    """What a run that MLflow's client reports was given; empty for any other."""
+    reported = session.get(MlflowRun, run_id)
+    return reported.params if reported else {}
 
 
 def open_recommendation(session: Session, run_id: str) -> Recommendation | None:

@@ -1,4 +1,4 @@
-"""A recipe field by field, in its sections, beside the one that it is held against."""
+"""A recipe field by field, in its sections, beside the one that it is held against; and parameters, which have none."""
 
 from __future__ import annotations
 
@@ -22,3 +22,13 @@ def recipe_sections(body: Mapping[str, Any] | None, other: Mapping[str, Any] | N
 def _field(name: str, value: Any, other: Mapping[str, Any]) -> Field:
     was = other.get(name, value)
     return name, value, None if was == value else was
+
+
+def parameter_sections(params: Mapping[str, str]) -> list[tuple[str, list[Field]]]:
+    """Parameters that a trainer named as it likes, `actor.optim.lr` or `actor/optim/lr`, by what their names begin
+    with; first those whose names have one part."""
+    sections: dict[str, list[Field]] = {"": []}
+    for name, value in sorted(params.items()):
+        section, _, field = name.replace(".", "/").partition("/")
+        sections.setdefault(section if field else "", []).append((field or name, value, None))
+    return [(section, fields) for section, fields in sections.items() if fields]

@@ -75,7 +75,7 @@ def set_tag(session: Session, body: ExperimentTag, *, now: datetime) -> None:
         Invalid: it does not hold beside the others.
     """
     found = get(session, body.experiment_id)
-    session.refresh(found, with_for_update=True)
+    session.refresh(found, with_for_update={"key_share": True})
     tags = {**found.tags, body.key: body.value}
     if body.key.startswith(PREFIX):
         rule_of(tags)

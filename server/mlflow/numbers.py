@@ -14,23 +14,20 @@ from server.errors import Invalid
 from server.metrics.ingest import store_points
 from server.metrics.schemas import Point
 from server.runs.fencing import over
-from server.runs.models import Attempt, Run
-from server.runs.reports import mark_alive
-from server.runs.service import current_attempt, is_over, lock_run
+from server.runs.models import Run
+from server.runs.service import is_over
 
 from .curves import compute_at, note_left_out, rule_in_force, settle
 from .models import MlflowRun
 from .rule import Rule
-from .runs import mine_of, moment, set_params, set_tags
+from .runs import heard, locked, moment, set_params, set_tags
 from .schemas import Batch, Number
 
+OF_THE_MACHINE = "system/"
+"""Begins the names of what MLflow measures of the machine by itself."""
+OWN_STEPS = "of the machine (`system/...`), which have steps of their own"
 NO_NAME = "whose name is longer than 200 characters or has control characters"
 NO_STEP = "whose step is below 0 or beyond 2,147,483,647"
-
-QUIET_S = 600.0
-"""Silence that tells nothing of who sends no heartbeats, in seconds, at least."""
-_GAPS = 3.0
-"""So many times the longest pause between two reports tell nothing either."""
 
 
 def take(session: Session, batch: Batch, *, now: datetime) -> None:
@@ -41,28 +38,19 @@ def take(session: Session, batch: Batch, *, now: datetime) -> None:
         Over: the run is over.
         Invalid, Conflict: a tag does not hold.
     """
-    run = lock_run(session, mine_of(session, batch.run).run_id)
-    mine = mine_of(session, run.id)
+    run, mine = locked(session, batch.run)
     if is_over(run) and batch.metrics:
         raise over(run)
     if batch.params:
         set_params(mine, batch.params)
     if batch.tags:
         set_tags(session, run, mine, batch.tags, now=now)
-    attempt = current_attempt(session, run)
     if not is_over(run):
-        _heard(attempt, now)
-        mark_alive(session, run, attempt, now)
+        heard(session, run, now)
     if batch.metrics:
-        store_points(session, run, attempt.number, _points(session, run, mine, batch.metrics, now), now)
+        store_points(session, run, run.attempt, _points(session, run, mine, batch.metrics, now), now)
     if batch.metrics or batch.params:
         settle(session, run, mine, now=now)
-
-
-def _heard(attempt: Attempt, now: datetime) -> None:
-    """A trainer that logs a number every half hour is no suspect after half a minute."""
-    gap = (now - attempt.last_heartbeat_at).total_seconds() if attempt.last_heartbeat_at else 0.0
-    attempt.patience_s = max(attempt.patience_s or QUIET_S, _GAPS * gap)
 
 
 def _points(session: Session, run: Run, mine: MlflowRun, numbers: Sequence[Number], now: datetime) -> list[Point]:
@@ -70,7 +58,7 @@ def _points(session: Session, run: Run, mine: MlflowRun, numbers: Sequence[Numbe
     left: Counter[str] = Counter()
     kept: dict[tuple[str, int], Number] = {}
     for number in numbers:
-        why = NO_NAME if name_fault(number.key) else NO_STEP if step_fault(number.step) else None
+        why = _fault(number)
         if why is None:
             kept[number.key, number.step] = number
         else:
@@ -79,6 +67,14 @@ def _points(session: Session, run: Run, mine: MlflowRun, numbers: Sequence[Numbe
     rule = _rule(session, mine)
     spent = {step: number.value for (name, step), number in kept.items() if rule and name == rule.compute}
     return [_point(number, rule, mine, spent.get(number.step), now) for number in kept.values()]
+
+
+def _fault(number: Number) -> str | None:
+    if number.key.startswith(OF_THE_MACHINE):
+        return OWN_STEPS
+    if name_fault(number.key):
+        return NO_NAME
+    return NO_STEP if step_fault(number.step) else None
 
 
 def _rule(session: Session, mine: MlflowRun) -> Rule | None:

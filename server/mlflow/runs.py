@@ -34,6 +34,10 @@ RUN_NAME = "mlflow.runName"
 _LONGEST_NAME = 200
 _OUTCOMES = {"FINISHED": "succeeded", "FAILED": "failed", "KILLED": "stopped"}
 _STATUSES = ("RUNNING", "SCHEDULED", *_OUTCOMES)
+QUIET_S = 600.0
+"""Silence that tells nothing of who sends no heartbeats, in seconds, at least."""
+_GAPS = 3.0
+"""So many times the longest pause between two reports tell nothing either."""
 _MOST_KEPT = 5_000  # parameters, and tags, of one run
 
 
@@ -47,6 +51,21 @@ def mine_of(session: Session, run_id: str) -> MlflowRun:
     if found is None:
         raise NotFound.field("run_id", run_id, "no run that MLflow's client reports has this id")
     return found
+
+
+def locked(session: Session, run_id: str) -> tuple[Run, MlflowRun]:
+    """A run as it is now, held against other writers, and what MLflow's client has said of it. Errors as `mine_of`."""
+    run = lock_run(session, run_id)
+    return run, mine_of(session, run_id)
+
+
+def heard(session: Session, run: Run, now: datetime) -> None:
+    """The run, which is locked, has reported. A trainer that logs a number every half hour is no suspect after half a
+    minute."""
+    attempt = current_attempt(session, run)
+    gap = (now - attempt.last_heartbeat_at).total_seconds() if attempt.last_heartbeat_at else 0.0
+    attempt.patience_s = max(attempt.patience_s or QUIET_S, _GAPS * gap)
+    mark_alive(session, run, attempt, now)
 
 
 def create(session: Session, body: RunCreate, *, actor: str, now: datetime) -> MlflowRun:
@@ -68,7 +87,7 @@ def create(session: Session, body: RunCreate, *, actor: str, now: datetime) -> M
     told = {"budget_compute": rule.budget, "task": rule.task, "seed": rule.seed}
     new = NewRun(executor="external", name=_full_name(experiment, name), compute_unit=rule.counts_in, **told)
     run = create_run(session, new, Room(), actor=actor, now=now, reports=False).run
-    mark_alive(session, lock_run(session, run.id), current_attempt(session, run), now)
+    heard(session, lock_run(session, run.id), now)
     mine = MlflowRun(
         run_id=run.id,
         experiment_id=experiment.id,
@@ -94,32 +113,30 @@ def update(session: Session, body: RunUpdate, *, actor: str, now: datetime) -> M
         Conflict: it is to go on and was asked to stop.
         Invalid: no such status.
     """
-    mine = mine_of(session, body.run)
+    run, mine = locked(session, body.run)
     if body.run_name:
         mine.name, mine.tags = body.run_name, {**mine.tags, RUN_NAME: body.run_name}
         name = _full_name(session.get_one(MlflowExperiment, mine.experiment_id), body.run_name)
-        change(session, mine.run_id, RunChange(name=name), actor=actor, now=now)
+        change(session, run.id, RunChange(name=name), actor=actor, now=now)
     if body.status is not None and body.status not in _STATUSES:
         raise Invalid.field("status", body.status, f"must be one of {', '.join(_STATUSES)}")
     if body.status == "RUNNING":
-        _go_on(session, mine, actor, now)
+        _go_on(session, run, actor, now)
     elif body.status in _OUTCOMES:
-        _end(session, mine, _OUTCOMES[body.status], now)
+        _end(session, run, mine, _OUTCOMES[body.status], now)
     return mine
 
 
-def _go_on(session: Session, mine: MlflowRun, actor: str, now: datetime) -> None:
+def _go_on(session: Session, run: Run, actor: str, now: datetime) -> None:
     """`mlflow.start_run(run_id=...)`: the run's next attempt, once this one has logged something."""
-    run = lock_run(session, mine.run_id)
     logged = exists().where(MetricPoint.run_id == run.id, MetricPoint.attempt == run.attempt)
     if is_over(run) or session.scalar(select(logged)) or current_attempt(session, run).outcome is not None:
         going_on.begin_attempt(session, run.id, AttemptCreate(), actor=actor, now=now, reports=False)
-    mark_alive(session, run, current_attempt(session, run), now)
+    heard(session, run, now)
 
 
-def _end(session: Session, mine: MlflowRun, outcome: str, now: datetime) -> None:
+def _end(session: Session, run: Run, mine: MlflowRun, outcome: str, now: datetime) -> None:
     """The client says it at the end of its process again, whatever it has said before: the first word stands."""
-    run = lock_run(session, mine.run_id)
     if is_over(run) or current_attempt(session, run).outcome is not None:
         return
     settle(session, run, mine, now=now)

@@ -335,6 +335,17 @@ def test_a_stop_overtakes_a_pause(wanted):
     assert outcome_of(a_run("paused", wanted), an_attempt(5000), None).path == (Status.STOPPED,)
 
 
+def test_who_reports_without_heartbeats_may_be_silent_for_longer():
+    own = {"executor": "external"}
+    quiet = an_attempt(590, external_ref=None, submitted_at=None, patience_s=600.0)
+    assert outcome_of(a_run(**own), quiet, None) == WAIT
+    assert outcome_of(a_run("suspect", **own), quiet, None).path == (Status.RUNNING,)
+    silent = an_attempt(610, external_ref=None, submitted_at=None, patience_s=600.0)
+    assert outcome_of(a_run(**own), silent, None).path == (Status.SUSPECT,)
+    asked = an_attempt(590, external_ref=None, submitted_at=None, patience_s=600.0, stop_requested_at=ago(595))
+    assert outcome_of(a_run("stopping", "stop", **own), asked, None) == WAIT
+
+
 def test_a_paused_run_is_left_alone_however_long_it_is_silent():
     assert outcome_of(a_run("paused", "pause"), an_attempt(1e6, ended_at=ago(1e6)), None) == WAIT
 

@@ -25,7 +25,7 @@ from server.sweeps.models import Sweep
 from server.sweeps.service import get_sweep
 from web import reads
 from web.page import AnyPage
-from web.recipe_fields import recipe_sections
+from web.recipe_fields import parameter_sections, recipe_sections
 
 MOST = 20  # of attempts, checkpoints, forks and alerts
 MOST_EVALUATIONS = 200
@@ -69,6 +69,7 @@ def show_run(page: AnyPage, run_id: str, alert: str | None = None) -> HTMLRespon
         attempts=reads.newest(session, list_attempts(session, run_id, **first), Attempt.run_id == run_id),
         events=events,
         actors=names_of_tokens(session, (event.actor for event in events.rows)),
+        parameters=parameter_sections(reads.parameters_of(session, run_id)),
         recipe=recipe_sections(reads.recipe_body(session, run.recipe_id), _control(page, sweep)),
     )
 

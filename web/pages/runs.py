@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Query
-from fastapi.responses import HTMLResponse
+from fastapi.responses import HTMLResponse, RedirectResponse
 
 from server.dependencies import AppSettings
 from server.filters import MOST_RUNS
@@ -19,6 +19,13 @@ from web.page import AnyPage
 
 PER_PAGE = 50
 router = APIRouter(include_in_schema=False)
+
+
+@router.get("/mlflow")
+@router.get("/mlflow/")
+def find_run() -> RedirectResponse:
+    """Where MLflow's client says that a run is to be seen; which one is behind `#`, where `elsewhere.js` reads it."""
+    return RedirectResponse("/runs")
 
 
 @router.get("/")

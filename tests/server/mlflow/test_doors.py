@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from fastapi.testclient import TestClient
@@ -13,7 +14,7 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from server.events.models import Event
 from server.mlflow.endpoints import PREFIX, router
-from server.mlflow.numbers import QUIET_S
+from server.mlflow.runs import QUIET_S
 from server.runs.models import Attempt
 from server.runs.states import Status
 from tests.conftest import Clock
@@ -163,6 +164,7 @@ def test_numbers_that_cannot_be_kept_are_left_out_and_told(logger: Logger, sessi
     run = logger.begin(metric="val/acc")
     numbers = [
         {"key": "x" * 201, "value": 1.0, "step": 1},
+        {"key": "system/gpu_0_power", "value": 300.0, "step": 9},
         {"key": "val/acc", "value": 0.5, "step": -1},
         {"key": "val/acc", "value": "NaN", "step": 1},
         {"key": "val/acc", "value": 0.5, "step": 2},
@@ -176,6 +178,7 @@ def test_numbers_that_cannot_be_kept_are_left_out_and_told(logger: Logger, sessi
         events = session.scalars(select(Event.reason).where(Event.kind == "numbers.left_out").order_by(Event.id)).all()
     assert [reason.removeprefix("Left out: numbers ") for reason in events] == [
         "whose name is longer than 200 characters or has control characters.",
+        "of the machine (`system/...`), which have steps of their own.",
         "whose step is below 0 or beyond 2,147,483,647.",
         "that are no pass rate within `forecurve.range`.",
     ]
@@ -186,6 +189,17 @@ def test_compute_that_goes_backwards_gives_no_evaluation(logger: Logger) -> None
     for step, hours in ((1, 5.0), (2, 4.0), (3, 6.0)):
         logger.log(run, step, hours=hours, acc=0.5)
     assert [step for step, _, _ in logger.curve(run)] == [1, 3]
+
+
+def test_parameters_that_come_at_once_are_all_kept(logger: Logger) -> None:
+    run = logger.begin()
+
+    def say(number: int) -> int:
+        return logger.post("runs/log-parameter", run_id=run, key=f"p{number}", value="x").status_code
+
+    with ThreadPoolExecutor(8) as threads:
+        assert set(threads.map(say, range(24))) == {200}
+    assert len(logger.get("runs/get", run_id=run).json()["run"]["data"]["params"]) == 24
 
 
 def test_a_request_that_comes_again_is_the_same_run_and_changes_nothing(logger: Logger) -> None:

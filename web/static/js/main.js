@@ -3,6 +3,7 @@
 import { startActions } from "./actions.js";
 import { startChoosing } from "./choosing.js";
 import { startComposing } from "./composing.js";
+import { startElsewhere } from "./elsewhere.js";
 import { startFocus } from "./focus.js";
 import { startHints } from "./hints.js";
 import { startLive } from "./live.js";
@@ -10,6 +11,7 @@ import { startOrigin } from "./origin.js";
 import { startTicking } from "./ticking.js";
 import { startTimes } from "./times.js";
 
+startElsewhere();
 startTimes();
 startOrigin();
 startActions();

@@ -1,4 +1,4 @@
-"""MLflow's own client reports to the service, over HTTP, in a process of its own."""
+"""MLflow's own client reports to the whole service, over HTTP, in a process of its own; and what pages show of it."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from fastapi.testclient import TestClient
 from tests.forecurve.serving import served
 from tests.server.mlflow.logging import Logger
 from tests.server.reporting import Headers
-
-pytest.importorskip("mlflow", reason="MLflow's client is not installed here")
+from tests.web.conftest import Login
+from tests.web.reading import assert_clean, text_of
 
 TAGS = {"forecurve.metric": "val/acc", "forecurve.per_step": "0.5", "forecurve.unit": "GPU-hours"}
 
@@ -46,8 +46,8 @@ with mlflow.start_run(run_id=sys.argv[1] if len(sys.argv) > 1 else None) as run:
 
 
 @pytest.fixture
-def logger(api: TestClient, headers: Headers) -> Logger:
-    return Logger(api, headers)
+def logger(visitor: TestClient, headers: Headers) -> Logger:
+    return Logger(visitor, headers)
 
 
 def environment(url: str, logger: Logger) -> dict[str, str]:
@@ -56,10 +56,8 @@ def environment(url: str, logger: Logger) -> dict[str, str]:
     return {**os.environ, **said, "MLFLOW_RUN_CONTEXT": json.dumps(TAGS)}
 
 
-def test_a_training_that_logs_to_mlflow_is_a_run_with_its_curve(
-    application: FastAPI, logger: Logger, tmp_path: Path
-) -> None:
-    with served(application) as url:
+def test_a_training_that_logs_to_mlflow_is_a_run_with_its_curve(app: FastAPI, logger: Logger, tmp_path: Path) -> None:
+    with served(app) as url:
         done = subprocess.run(
             [sys.executable, "-c", TRAINS],
             env=environment(url, logger),
@@ -85,8 +83,8 @@ def test_a_training_that_logs_to_mlflow_is_a_run_with_its_curve(
     assert kept.is_relative_to(tmp_path / "mlruns")
 
 
-def test_a_killed_training_goes_on_with_its_run(application: FastAPI, logger: Logger, tmp_path: Path) -> None:
-    with served(application) as url:
+def test_a_killed_training_goes_on_with_its_run(app: FastAPI, logger: Logger, tmp_path: Path) -> None:
+    with served(app) as url:
         where = {"env": environment(url, logger), "cwd": tmp_path, "text": True}
         with subprocess.Popen([sys.executable, "-c", STANDS], stdout=subprocess.PIPE, **where) as first:
             assert first.stdout is not None
@@ -97,3 +95,24 @@ def test_a_killed_training_goes_on_with_its_run(application: FastAPI, logger: Lo
         subprocess.run(again, check=True, capture_output=True, timeout=120, **where)
     assert logger.run(run_id)["attempt"] == 2
     assert logger.curve(run_id) == [(0, 0.0, 0.01), (10, 5.0, 0.14), (20, 10.0, 0.24)]
+
+
+def test_a_runs_page_has_its_parameters_and_says_what_its_curve_waits_for(logger: Logger, log_in: Login) -> None:
+    run = logger.begin("verl")
+    params = {"lr": "1e-6", "actor.optim.lr": "2e-6", "actor/clip": "<0.2>"}
+    logger.post("runs/log-batch", run_id=run, params=[{"key": key, "value": params[key]} for key in params])
+    logger.log(run, 1, val__acc=0.1, val__reward=0.2)
+    html = log_in().get(f"/runs/{run}").text
+    assert_clean(html)
+    assert "several numbers could be its pass rate, and tag forecurve.metric names none" in text_of(html)
+    assert "3 parameters lr 1e-6 actor optim/lr 2e-6 clip <0.2>" in text_of(html)
+
+
+def test_mlflows_addresses_lead_to_the_runs(visitor: TestClient) -> None:
+    for address in ("/mlflow", "/mlflow/"):
+        assert visitor.get(address).headers["location"] == "/runs"
+
+
+def test_errors_of_its_doors_are_no_pages(logger: Logger) -> None:
+    answer = logger.get("experiments/get-by-name", experiment_name="none")
+    assert (answer.status_code, answer.json()["error_code"]) == (404, "RESOURCE_DOES_NOT_EXIST")
