@@ -32,6 +32,7 @@ from .models import MlflowExperiment, MlflowRun
 from .rule import RUNTIME, Rule, rule_of
 
 _NAMED = 6  # numbers that a sentence names
+_ALIKE = 3  # reports at which two numbers are the same, and not all one value, before they are taken for one
 _WAITING = 1_000  # runs that a new tag of their experiment gives a curve at once
 
 NO_RATE = "that are no pass rate within `forecurve.range`"
@@ -135,7 +136,8 @@ def _only_likely(session: Session, run: Run) -> str | None:
     for name, attempt, step, value in session.execute(rows.where(point.metric.in_(likely))):
         series[name][attempt, step] = value
     first = series[likely[0]]
-    return likely[0] if all(other == first for other in series.values()) else None
+    tells = len(first) >= _ALIKE and len(set(first.values())) > 1  # two numbers may well both begin at 0
+    return likely[0] if tells and all(other == first for other in series.values()) else None
 
 
 def _waiting(session: Session, run: Run, metric: str) -> list[_Logged]:

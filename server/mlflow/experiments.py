@@ -15,7 +15,7 @@ from server.errors import NotFound
 from .curves import settle_waiting
 from .models import MlflowExperiment
 from .route import ThereAlready
-from .rule import PREFIX, rule_of
+from .rule import PREFIX, said_of
 from .schemas import ExperimentCreate, ExperimentTag
 
 DEFAULT_ID, DEFAULT = "0", "Default"
@@ -58,7 +58,7 @@ def create(session: Session, body: ExperimentCreate) -> MlflowExperiment:
     if body.name == DEFAULT:
         _have_default(session)
     tags = {tag.key: tag.value for tag in body.tags}
-    rule_of(tags)
+    said_of(tags)
     values = {"id": new_id("exp"), "name": body.name, "artifact_location": body.artifact_location or None, "tags": tags}
     made = insert(MlflowExperiment).values(**values).on_conflict_do_nothing().returning(MlflowExperiment)
     found = session.scalar(made)
@@ -72,13 +72,13 @@ def set_tag(session: Session, body: ExperimentTag, *, now: datetime) -> None:
 
     Raises:
         NotFound: no such experiment.
-        Invalid: it does not hold beside the others.
+        Invalid: a tag `forecurve.*` does not hold.
     """
     found = get(session, body.experiment_id)
     session.refresh(found, with_for_update={"key_share": True})
     tags = {**found.tags, body.key: body.value}
     if body.key.startswith(PREFIX):
-        rule_of(tags)
+        said_of(tags)
     found.tags = tags
     session.flush()
     if body.key.startswith(PREFIX):

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Self, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from forecurve.importers.units import refuse_clock, unit_named
 from forecurve.limits import LEAST_COMPUTE, MOST_COMPUTE, ComputeUnit
@@ -19,38 +19,50 @@ PREFIX = "forecurve."
 RUNTIME = "_runtime"
 """As `forecurve.compute`: seconds since the run began, by the clock of who reports."""
 UNITS = (*SECONDS_PER_UNIT, "steps")
+_Kind = TypeVar("_Kind", bound="Said")
 
 
 def _two(value: Any) -> Any:
     return value.split(",") if isinstance(value, str) else value
 
 
-class Rule(BaseModel):
-    """What becomes of a run's numbers. The fields are those of `forecurve run follow`, and mean the same."""
+def _rises(bounds: tuple[float, float]) -> tuple[float, float]:
+    if not bounds[0] < bounds[1]:
+        raise ValueError("must be the least and the greatest reward, as in 0,100")
+    return bounds
+
+
+def _is_no_date(name: str) -> str:
+    refuse_clock(name)
+    return name
+
+
+class Said(BaseModel):
+    """What tags say one by one, as they may be set. The fields are the options of `forecurve run follow`, and mean the
+    same."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     metric: MetricName | None = None
-    compute: MetricName | None = None
+    compute: Annotated[MetricName, AfterValidator(_is_no_date)] | None = None
     per_step: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
     unit: ComputeUnit | None = None
     budget: Annotated[float, Field(ge=LEAST_COMPUTE, le=MOST_COMPUTE, allow_inf_nan=False)] | None = None
-    range: Annotated[tuple[float, float], BeforeValidator(_two)] = (0.0, 1.0)
+    range: Annotated[tuple[float, float], BeforeValidator(_two), AfterValidator(_rises)] = (0.0, 1.0)
     prompts: Annotated[int, Field(ge=1, le=MAX_PROMPTS)] | None = None
     samples: Annotated[int, Field(ge=1, le=MAX_SAMPLES)] | None = None
     task: Name | None = None
     arm: Name | None = None
     seed: Annotated[int, Field(ge=0, le=2**31 - 1)] | None = None
 
+
+class Rule(Said):
+    """What becomes of a run's numbers: what its tags say together."""
+
     @model_validator(mode="after")
     def _holds(self) -> Self:
-        low, high = self.range
-        if not low < high:
-            raise ValueError("`forecurve.range` must be the least and the greatest reward, as in 0,100")
         if self.metric is not None and self.metric == self.compute:
             raise ValueError("`forecurve.compute` must be another number than `forecurve.metric`")
-        if self.compute is not None:
-            refuse_clock(self.compute)
         if self.unit is None and self._counts_in() not in UNITS:
             raise ValueError(f"`forecurve.unit` must say in what compute is counted: {', '.join(UNITS)}")
         return self
@@ -71,17 +83,28 @@ class Rule(BaseModel):
         return (reward - low) / (high - low)
 
 
-def rule_of(*tags: Mapping[str, Any]) -> Rule:
-    """The rule that tags say; what stands in later ones goes before.
+def said_of(tags: Mapping[str, Any]) -> Said:
+    """What tags say, of which others may be missing yet.
 
     Raises:
         Invalid: a tag `forecurve.*` is unknown or does not hold; names it.
     """
-    said = {
-        name.removeprefix(PREFIX): value for some in tags for name, value in some.items() if name.startswith(PREFIX)
-    }
+    return _parsed(Said, tags)
+
+
+def rule_of(*tags: Mapping[str, Any]) -> Rule:
+    """The rule that tags say together; what stands in later ones goes before.
+
+    Raises:
+        Invalid: as `said_of`, or they do not hold beside one another.
+    """
+    return _parsed(Rule, {name: value for some in tags for name, value in some.items()})
+
+
+def _parsed(kind: type[_Kind], tags: Mapping[str, Any]) -> _Kind:
+    said = {name.removeprefix(PREFIX): value for name, value in tags.items() if name.startswith(PREFIX)}
     try:
-        return Rule(**said)
+        return kind(**said)
     except ValidationError as error:
         faults = [_fault(dict(item)) for item in error.errors()]
         raise Invalid("; ".join(f"{one['field']}: {one['message']}" for one in faults), errors=faults) from None

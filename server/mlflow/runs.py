@@ -27,7 +27,7 @@ from server.runs.service import create_run, current_attempt, is_over, lock_run
 from . import experiments
 from .curves import rule_in_force, settle
 from .models import MlflowExperiment, MlflowRun
-from .rule import PREFIX, rule_of
+from .rule import PREFIX, Rule, Said, rule_of, said_of
 from .schemas import RunCreate, RunUpdate, Tag
 
 RUN_NAME = "mlflow.runName"
@@ -83,7 +83,7 @@ def create(session: Session, body: RunCreate, *, actor: str, now: datetime) -> M
     experiment = experiments.get(session, body.experiment_id)
     tags = {tag.key: tag.value for tag in body.tags}
     rule = rule_of(experiment.tags, tags)
-    name = body.run_name or tags.get(RUN_NAME) or "run"
+    name = body.run_name or tags.get(RUN_NAME) or f"run-{digest[:6]}"
     told = {"budget_compute": rule.budget, "task": rule.task, "seed": rule.seed}
     new = NewRun(executor="external", name=_full_name(experiment, name), compute_unit=rule.counts_in, **told)
     run = create_run(session, new, Room(), actor=actor, now=now, reports=False).run
@@ -154,21 +154,20 @@ def set_tags(session: Session, run: Run, mine: MlflowRun, tags: Sequence[Tag], *
     told = {**mine.tags, **{tag.key: tag.value for tag in tags}}
     _check_few("tags", told)
     ours = {tag.key: tag.value for tag in tags if tag.key.startswith(PREFIX)}
-    if ours and mine.rule is None:
-        rule_of(session.get_one(MlflowExperiment, mine.experiment_id).tags, told)
-    elif ours:
-        _check_same(session, run, mine, ours)
+    said = said_of(ours)
+    if ours and mine.rule is not None:
+        _check_same(run, said, rule_in_force(session, mine))
     mine.tags = told
     if ours:
         settle(session, run, mine, now=now)
 
 
-def _check_same(session: Session, run: Run, mine: MlflowRun, ours: dict[str, str]) -> None:
-    said, holds = rule_of(ours, {}), rule_in_force(session, mine)
+def _check_same(run: Run, said: Said, holds: Rule) -> None:
     for name in said.model_fields_set:
-        if getattr(said, name) != getattr(holds, name):
-            message = f"run {run.id} has evaluations that were made by {getattr(holds, name)!r}; tag the next run"
-            raise Conflict.field(PREFIX + name, ours[PREFIX + name], message)
+        given, has = getattr(said, name), getattr(holds, name)
+        if given != has:
+            message = f"run {run.id} has evaluations that were made by {has!r}; tag the next run"
+            raise Conflict.field(PREFIX + name, given, message)
 
 
 def set_params(mine: MlflowRun, params: Sequence[Tag]) -> None:

@@ -337,12 +337,12 @@ def test_a_stop_overtakes_a_pause(wanted):
 
 def test_who_reports_without_heartbeats_may_be_silent_for_longer():
     own = {"executor": "external"}
-    quiet = an_attempt(590, external_ref=None, submitted_at=None, patience_s=600.0)
+    told = {"external_ref": None, "submitted_at": None, "created_at": ago(2000), "patience_s": 600.0}
+    quiet, silent = an_attempt(590, **told), an_attempt(610, **told)
     assert outcome_of(a_run(**own), quiet, None) == WAIT
     assert outcome_of(a_run("suspect", **own), quiet, None).path == (Status.RUNNING,)
-    silent = an_attempt(610, external_ref=None, submitted_at=None, patience_s=600.0)
     assert outcome_of(a_run(**own), silent, None).path == (Status.SUSPECT,)
-    asked = an_attempt(590, external_ref=None, submitted_at=None, patience_s=600.0, stop_requested_at=ago(595))
+    asked = an_attempt(590, stop_requested_at=ago(595), **told)
     assert outcome_of(a_run("stopping", "stop", **own), asked, None) == WAIT
 
 

@@ -93,6 +93,19 @@ def test_which_number_is_the_curve_may_be_said_when_all_is_logged(logger: Logger
     assert logger.curve(run) == [(0, 0.0, 0.1), (10, 10.0, pytest.approx(0.2))]
 
 
+def test_tags_are_set_one_by_one_and_hold_together_when_all_are_there(logger: Logger) -> None:
+    home = logger.experiment()
+    run = logger.begin("verl", home)
+    logger.log(run, 10, val__acc=0.5)  # in steps, as nothing else is said
+    later = logger.begin("later", home)
+    for key, value in (("per_step", "0.5"), ("unit", "GPU-hours")):
+        body = {"experiment_id": home, "key": f"forecurve.{key}", "value": value}
+        assert logger.post("experiments/set-experiment-tag", **body).status_code == 200
+        logger.log(later, 10, val__acc=0.5)
+        assert logger.curve(later) == ([(10, 5.0, 0.5)] if key == "unit" else [])
+    assert logger.curve(run) == [(10, 10.0, 0.5)]
+
+
 def test_a_run_that_is_over_gets_its_curve_by_a_tag_too(
     logger: Logger, sessions: sessionmaker[Session], clock: Clock
 ) -> None:
@@ -107,8 +120,15 @@ def test_a_run_that_is_over_gets_its_curve_by_a_tag_too(
 
 def test_two_names_of_the_same_numbers_are_one(logger: Logger) -> None:
     run = logger.begin()
-    logger.log(run, 2, eval_reward=0.25, eval_rewards__correct__mean=0.25)
-    assert logger.curve(run) == [(2, 2.0, 0.25)]
+    for step, reward in ((0, 0.0), (1, 0.0), (2, 0.0)):
+        logger.log(run, step, eval_reward=reward, eval_rewards__correct__mean=reward)
+        assert logger.curve(run) == []  # all begin at 0
+    logger.log(run, 3, eval_reward=0.25, eval_rewards__correct__mean=0.25)
+    assert logger.curve(run) == [(0, 0.0, 0.0), (1, 1.0, 0.0), (2, 2.0, 0.0), (3, 3.0, 0.25)]
+    other = logger.begin("other")
+    for step in range(4):
+        logger.log(other, step, eval_reward=step / 4, eval_rewards__correct__mean=step / 8)
+    assert logger.curve(other) == []
 
 
 def test_what_evaluations_were_made_by_does_not_change(logger: Logger) -> None:
@@ -132,9 +152,9 @@ def test_what_evaluations_were_made_by_does_not_change(logger: Logger) -> None:
         ({"per_step": 2}, "tags", "`forecurve.unit` must say in what compute is counted"),
         ({"unit": "dollars"}, "forecurve.unit", "GPU-hours"),
         ({"range": "1"}, "forecurve.range", ""),
-        ({"range": "1,0"}, "tags", "`forecurve.range` must be the least and the greatest reward"),
+        ({"range": "1,0"}, "forecurve.range", "must be the least and the greatest reward"),
         ({"metric": "x", "compute": "x"}, "tags", "another number than `forecurve.metric`"),
-        ({"compute": "_timestamp"}, "tags", "it is a date and no compute"),
+        ({"compute": "_timestamp"}, "forecurve.compute", "it is a date and no compute"),
         ({"seed": -1}, "forecurve.seed", "must be at least 0"),
     ],
 )
