@@ -12,13 +12,14 @@ from forecurve.curve_cells import CurveFileError, as_people_write, number_of
 from .logs import CLOCKS, STEPS, Log, is_finite, is_number
 
 _HELD_OUT = re.compile(r"(^|[-/_. ])(eval|evaluation|val|valid|validation|test|heldout|held[-_]out)([-/_. ]|$)")
-_IS_RATE = r"(pass[-_]?rate|accuracy|acc|success([-_]rate)?|solve[-_]?rate|pass@\d+)"
+_AT = r"(@|_at_)"  # as verl writes `mean@8` to MLflow, which takes no `@`
+_IS_RATE = rf"(pass[-_]?rate|accuracy|acc|success([-_]rate)?|solve[-_]?rate|pass{_AT}\d+)"
 _RATE = re.compile(rf"(^|[-/_. ]){_IS_RATE}([-/_. @]|$)")
-_REWARD = re.compile(r"(^|[-/_. ])(rewards?|score|mean@\d+)([-/_. @]|$)")
+_REWARD = re.compile(rf"(^|[-/_. ])(rewards?|score|mean{_AT}\d+)([-/_. @]|$)")
 _TRAINING = re.compile(r"(^|[-/_. ])(train|training|actor|critic|rollout)([-/_. ]|$)")
 # of verl's, `val-aux` is beside the point, and best and majority of several samples are no rates of one
 _BESIDE = re.compile(
-    r"val-aux/|/(maj|best|worst)@|(^|[-/_. ])(std|min|max|var|zero_std|len|length|token_accuracy|loss)([-/_. ]|$)"
+    rf"val-aux/|/(maj|best|worst){_AT}|(^|[-/_. ])(std|min|max|var|zero_std|len|length|token_accuracy|loss)([-/_. ]|$)"
 )
 _BOOKKEEPING = {*STEPS, *CLOCKS, "_runtime", "epoch", "id"}
 _LISTED = 12  # metrics that a message names

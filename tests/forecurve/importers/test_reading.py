@@ -29,6 +29,8 @@ def _logged(folder: Path, *names: str) -> Path:
         (["eval_reward", "eval_reward_std", "eval_rewards/f/std", "reward"], "eval_reward"),
         (["val-core/gsm8k/acc/mean@8", "val-core/gsm8k/acc/best@8/mean", "val-aux/gsm8k/reward/mean@8"],
          "val-core/gsm8k/acc/mean@8"),
+        (["val-core/gsm8k/acc/mean_at_8", "val-core/gsm8k/acc/best_at_8/mean", "val-core/gsm8k/acc/maj_at_8/mean"],
+         "val-core/gsm8k/acc/mean_at_8"),
         (["pass_rate", "loss"], "pass_rate"),
         (["accuracy", "val_accuracy"], "val_accuracy"),
         (["test/success_rate", "train/accuracy"], "test/success_rate"),
