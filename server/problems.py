@@ -153,7 +153,12 @@ def _recipe(_: Request, error: Exception) -> JSONResponse:
 
 def _unreadable(_: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
-    return problem_response(_several([_fault(dict(item)) for item in error.errors()[:SHOWN_FAULTS]]))
+    return problem_response(unreadable(error))
+
+
+def unreadable(error: RequestValidationError) -> Invalid:
+    """The problem of a request that does not hold."""
+    return _several([_fault(dict(item)) for item in error.errors()[:SHOWN_FAULTS]])
 
 
 def _several(faults: list[dict[str, Any]]) -> Invalid:

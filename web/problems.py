@@ -19,7 +19,7 @@ from server.problems import less_slash
 from .page import here, render
 from .security import HEADERS
 
-API_PATHS = ("/v1", "/mlflow/api", "/healthz", "/readyz", "/metrics", "/openapi.json")
+API_PATHS = ("/v1", "/mlflow", "/healthz", "/readyz", "/metrics", "/openapi.json")
 _THINGS = {"run_id": "run", "sweep_id": "sweep"}
 """What an address names, by the API's word for it."""
 

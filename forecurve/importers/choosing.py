@@ -73,7 +73,12 @@ def reward_of(logs: Sequence[Log], asked: str | None) -> str:
 def likely_rewards(names: Iterable[str]) -> list[str]:
     """The names that look like a reward on held-out prompts; where none says that it is of such, those of rates."""
     likely = [name for name in names if _is_candidate(name)]
-    return [name for name in likely if _HELD_OUT.search(name.lower())] or likely
+    return [name for name in likely if is_held_out(name)] or likely
+
+
+def is_held_out(name: str) -> bool:
+    """Whether a name says that it is of held-out prompts."""
+    return bool(_HELD_OUT.search(name.lower()))
 
 
 def _refuse_as_people_write(logs: Sequence[Log], may_be: Callable[[str], bool]) -> None:

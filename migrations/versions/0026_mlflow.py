@@ -34,7 +34,6 @@ def upgrade() -> None:
         "mlflow_runs",
         sa.Column("run_id", sa.String(), nullable=False),
         sa.Column("experiment_id", sa.String(), nullable=False),
-        sa.Column("digest", sa.String(), nullable=False),
         sa.Column("name", sa.String(), nullable=False),
         sa.Column("user", sa.String()),
         sa.Column("started_at", sa.DateTime(timezone=True), nullable=False),
@@ -47,7 +46,6 @@ def upgrade() -> None:
             ["experiment_id"], ["mlflow_experiments.id"], name="fk_mlflow_runs_experiment_id_mlflow_experiments"
         ),
         sa.PrimaryKeyConstraint("run_id", name="pk_mlflow_runs"),
-        sa.UniqueConstraint("digest", name="uq_mlflow_runs_digest"),
     )
     op.create_index("ix_mlflow_runs_experiment_id", "mlflow_runs", ["experiment_id"])
 

@@ -22,7 +22,8 @@ from server.bodies import Body
 from server.runs.schemas import Arm, Budget, LateReport, RunCreate, RunView, Seed, Task
 
 
-def _from_name(value: Any) -> Any:
+def from_name(value: Any) -> Any:
+    """The number that a name says, `"NaN"` for one; all else as it is."""
     return NAMES.get(value, value) if isinstance(value, str) else value
 
 
@@ -30,7 +31,7 @@ Number = Annotated[
     float,
     Field(strict=True),
     AfterValidator(lambda value: value + 0.0),  # of -0.0, too, it makes 0.0: a rate of "-0.00" is none
-    BeforeValidator(_from_name, json_schema_input_type=float | Literal["NaN", "Infinity", "-Infinity"]),
+    BeforeValidator(from_name, json_schema_input_type=float | Literal["NaN", "Infinity", "-Infinity"]),
     PlainSerializer(as_json_number, return_type=float | Literal["NaN", "Infinity", "-Infinity"], when_used="json"),
 ]
 """A number that may be `"NaN"`, `"Infinity"` or `"-Infinity"`."""

@@ -12,16 +12,16 @@ from forecurve.reports import as_json_number
 from server.metrics.models import MetricPoint
 from server.metrics.service import metric_names
 from server.runs.models import Run
-from server.runs.service import get_run
+from server.runs.service import current_attempt, get_run, is_over
 from server.runs.states import DesiredState, Status
 
 from .models import MlflowExperiment, MlflowRun
 from .rule import PREFIX
 from .runs import RUN_NAME
-from .schemas import Number
 
 STOP = f"{PREFIX}stop"
 """The tag by which a trainer that asks for its run learns that it is to stop: MLflow has no other way to say it."""
+_OUTCOMES = {"succeeded": "FINISHED", "failed": "FAILED", "stopped": "KILLED", "lost": "FAILED"}
 _STATUSES = {
     Status.QUEUED: "SCHEDULED",
     Status.SUCCEEDED: "FINISHED",
@@ -63,7 +63,7 @@ def info(session: Session, mine: MlflowRun) -> dict[str, Any]:
         "run_name": mine.name,
         "experiment_id": mine.experiment_id,
         "user_id": mine.user or "",
-        "status": _STATUSES.get(Status(row.status), "RUNNING"),
+        "status": _status(session, row),
         "start_time": _milliseconds(mine.started_at),
         "artifact_uri": f"{_artifacts(home)}/{row.id}/artifacts",
         "lifecycle_stage": "active",
@@ -71,10 +71,16 @@ def info(session: Session, mine: MlflowRun) -> dict[str, Any]:
     return said if row.finished_at is None else said | {"end_time": _milliseconds(row.finished_at)}
 
 
+def _status(session: Session, row: Run) -> str:
+    """What its client has said stands at once, before the service has ended the run."""
+    said = None if is_over(row) else current_attempt(session, row).outcome
+    return _OUTCOMES[said] if said else _STATUSES.get(Status(row.status), "RUNNING")
+
+
 def number(point: MetricPoint) -> dict[str, Any]:
     """A number that was logged, as MLflow says it."""
-    said = Number(key=point.metric, value=point.value, timestamp=_milliseconds(point.time), step=point.step)
-    return said.model_dump() | {"value": as_json_number(point.value)}
+    value, time = as_json_number(point.value), _milliseconds(point.time)
+    return {"key": point.metric, "value": value, "timestamp": time, "step": point.step}
 
 
 def _newest(session: Session, row: Run) -> list[MetricPoint]:

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
 
+from forecurve.limits import MAX_STEP
 from server.dependencies import Caller, DbSession, Now, Operator, Reader
 from server.errors import Invalid, NotFound
 from server.metrics.service import metric_points
@@ -22,6 +23,7 @@ from .schemas import (
     ExperimentTag,
     Number,
     NumberOfRun,
+    OfRun,
     RunCreate,
     RunUpdate,
     Tag,
@@ -81,27 +83,43 @@ def get_run(session: DbSession, _: Reader, run_id: str = "", run_uuid: str = "")
 
 
 @router.post("/runs/log-metric")
-def log_metric(body: NumberOfRun, session: DbSession, _: Operator, now: Now) -> Answer:
+def log_metric(body: NumberOfRun, session: DbSession, identity: Operator, now: Now) -> Answer:
     number = Number(**body.model_dump(include=set(Number.model_fields)))
-    take(session, Batch(run_id=body.run, metrics=[number]), now=now)
+    take(session, Batch(run_id=body.run, metrics=[number]), actor=identity.token_id, now=now)
     return {}
 
 
 @router.post("/runs/log-batch")
-def log_batch(body: Batch, session: DbSession, _: Operator, now: Now) -> Answer:
-    take(session, body, now=now)
+def log_batch(body: Batch, session: DbSession, identity: Operator, now: Now) -> Answer:
+    take(session, body, actor=identity.token_id, now=now)
     return {}
 
 
 @router.post("/runs/log-parameter")
-def log_parameter(body: TagOfRun, session: DbSession, _: Operator, now: Now) -> Answer:
-    take(session, Batch(run_id=body.run, params=[Tag(key=body.key, value=body.value)]), now=now)
+def log_parameter(body: TagOfRun, session: DbSession, identity: Operator, now: Now) -> Answer:
+    told = Tag(key=body.key, value=body.value)
+    take(session, Batch(run_id=body.run, params=[told]), actor=identity.token_id, now=now)
     return {}
 
 
 @router.post("/runs/set-tag")
-def set_tag(body: TagOfRun, session: DbSession, _: Operator, now: Now) -> Answer:
-    take(session, Batch(run_id=body.run, tags=[Tag(key=body.key, value=body.value)]), now=now)
+def set_tag(body: TagOfRun, session: DbSession, identity: Operator, now: Now) -> Answer:
+    told = Tag(key=body.key, value=body.value)
+    take(session, Batch(run_id=body.run, tags=[told]), actor=identity.token_id, now=now)
+    return {}
+
+
+@router.post("/runs/delete-tag")
+def delete_tag(body: TagOfRun, session: DbSession, _: Operator) -> Answer:
+    runs.drop_tag(session, *runs.locked(session, body.run), body.key)
+    return {}
+
+
+@router.post("/runs/log-inputs")
+@router.post("/runs/outputs")
+def log_inputs(body: OfRun, session: DbSession, _: Operator) -> Answer:
+    """Which data sets and models a run has: they are not kept, which is no reason to end a training."""
+    runs.mine_of(session, body.run)
     return {}
 
 
@@ -113,11 +131,13 @@ def get_history(
     run_id: str = "",
     run_uuid: str = "",
     max_results: Annotated[int, Query(ge=1, le=_MOST)] = _MOST,
-    page_token: Annotated[int, Query(ge=0)] = 0,
+    page_token: Annotated[str, Query(pattern=r"^\d{0,10}$")] = "",
 ) -> Answer:
     """Each step once, from the newest attempt; the page's token is the step that follows."""
     mine = runs.mine_of(session, run_id or run_uuid)
-    rows, following = metric_points(session, mine.run_id, metric_key, since_step=page_token, limit=max_results)
+    rows, following = metric_points(
+        session, mine.run_id, metric_key, since_step=min(int(page_token or 0), MAX_STEP), limit=max_results
+    )
     told: Answer = {"metrics": [answers.number(row) for row in rows]}
     return told if following is None else told | {"next_page_token": str(following)}
 

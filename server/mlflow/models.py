@@ -34,11 +34,10 @@ class MlflowRun(Base):
 
     run_id: Mapped[str] = mapped_column(ForeignKey("runs.id"), primary_key=True)
     experiment_id: Mapped[str] = mapped_column(ForeignKey("mlflow_experiments.id"), index=True)
-    digest: Mapped[str] = mapped_column(unique=True)  # of the request that created it, which may come again
     name: Mapped[str]  # as MLflow has it, without the experiment
     user: Mapped[str | None]
     started_at: Mapped[datetime]  # by the clock of who reports
     params: Mapped[dict[str, Any]] = mapped_column(default=dict)
     tags: Mapped[dict[str, Any]] = mapped_column(default=dict)
     rule: Mapped[dict[str, Any] | None]
-    left_out: Mapped[dict[str, Any]] = mapped_column(default=dict)  # how many numbers, by why
+    left_out: Mapped[list[Any]] = mapped_column(default=list)  # why numbers are, as events of the run say

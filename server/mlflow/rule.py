@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Annotated, Any, Self, TypeVar
 
@@ -27,7 +28,7 @@ def _two(value: Any) -> Any:
 
 
 def _rises(bounds: tuple[float, float]) -> tuple[float, float]:
-    if not bounds[0] < bounds[1]:
+    if not bounds[0] < bounds[1] or not math.isfinite(bounds[1] - bounds[0]):
         raise ValueError("must be the least and the greatest reward, as in 0,100")
     return bounds
 
@@ -76,6 +77,16 @@ class Rule(Said):
     def counts_in(self) -> str:
         """The unit of the run's compute."""
         return self.unit or self._counts_in()
+
+    @property
+    def is_by_number(self) -> bool:
+        """Whether a number that is logged counts the compute."""
+        return self.compute not in (None, RUNTIME)
+
+    @property
+    def price(self) -> float:
+        """Compute of one step, or of one unit of what counts it."""
+        return self.per_step or 1.0
 
     def share(self, reward: float) -> float:
         """The reward as a pass rate from 0 to 1."""

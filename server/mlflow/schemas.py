@@ -5,30 +5,41 @@ Source: MLflow's REST API, version 2.0 (`/api/2.0/mlflow`).
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from forecurve.reports import NAMES
+from server.metrics.schemas import from_name
 
 LONGEST_KEY = 250
 LONGEST_VALUE = 8_000
 MOST_NUMBERS = 1_000
 """Metrics in one batch, as MLflow has it."""
 
-Text = Annotated[str, Field(max_length=LONGEST_VALUE)]
+Text = Annotated[str, AfterValidator(lambda text: text[:LONGEST_VALUE])]
+"""What is longer is cut, as MLflow does: it is for people, and an error would be raised into a training."""
 Key = Annotated[str, Field(min_length=1, max_length=LONGEST_KEY)]
-Milliseconds = Annotated[int, Field(ge=-(2**63), lt=2**63)]
 
 
 def _number(value: Any) -> Any:
-    return NAMES.get(value, value) if isinstance(value, str) else value
+    try:
+        return float(from_name(value))
+    except OverflowError:
+        return math.inf
+    except (TypeError, ValueError):
+        return value
 
 
 class Taken(BaseModel):
-    """The base of bodies: fields of other versions are no fault."""
+    """The base of bodies: fields of other versions are no fault, and what is null is not there."""
 
     model_config = ConfigDict(extra="ignore")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_null(cls, body: Any) -> Any:
+        return {name: value for name, value in body.items() if value is not None} if isinstance(body, dict) else body
 
 
 class Tag(Taken):
@@ -39,10 +50,10 @@ class Tag(Taken):
 class Number(Taken):
     """A number that was logged. `step` is 0 where none was given."""
 
-    key: Annotated[str, Field(max_length=LONGEST_VALUE)]
-    value: Annotated[float, BeforeValidator(_number)]
-    timestamp: Milliseconds = 0
-    step: Milliseconds = 0
+    key: str
+    value: Annotated[float, BeforeValidator(_number)] = 0.0
+    timestamp: int = 0
+    step: int = 0
 
 
 class ExperimentCreate(Taken):
@@ -59,7 +70,7 @@ class RunCreate(Taken):
     experiment_id: str = ""
     user_id: Text | None = None
     run_name: Text | None = None
-    start_time: Milliseconds | None = None
+    start_time: int | None = None
     tags: list[Tag] = Field([], max_length=1_000)
 
 
@@ -76,7 +87,7 @@ class OfRun(Taken):
 
 class RunUpdate(OfRun):
     status: str | None = None
-    end_time: Milliseconds | None = None
+    end_time: int | None = None
     run_name: Text | None = None
 
 

@@ -53,6 +53,7 @@ def logger(visitor: TestClient, headers: Headers) -> Logger:
 def environment(url: str, logger: Logger) -> dict[str, str]:
     secret = logger.headers["operate"]["Authorization"].removeprefix("Bearer ")
     said = {"MLFLOW_TRACKING_URI": f"{url}/mlflow", "MLFLOW_TRACKING_TOKEN": secret}
+    said["MLFLOW_HTTP_REQUEST_MAX_RETRIES"] = "1"  # what fails is to fail at once
     return {**os.environ, **said, "MLFLOW_RUN_CONTEXT": json.dumps(TAGS)}
 
 

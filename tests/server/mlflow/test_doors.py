@@ -33,7 +33,7 @@ def logger(api: TestClient, headers: Headers) -> Logger:
 def test_the_only_rate_on_held_out_prompts_is_the_curve_in_steps(logger: Logger) -> None:
     run = logger.begin("grpo", logger.experiment("gsm8k"))
     for step in (0, 20, 40):
-        assert logger.log(run, step, loss=1.0, val__acc=step / 100, train__acc=0.9).json() == {}
+        assert logger.log(run, step, loss=1.0, val__acc=step / 100, accuracy=0.9).json() == {}
     assert logger.curve(run) == [(0, 0.0, 0.0), (20, 20.0, 0.2), (40, 40.0, 0.4)]
     shown = logger.run(run)
     assert (shown["name"], shown["status"], shown["compute_unit"]) == ("gsm8k/grpo", "running", "steps")
@@ -63,17 +63,44 @@ def test_compute_that_was_logged_is_taken_from_its_step_or_the_last_before(logge
     run = logger.begin(compute="perf/gpu_hours", metric="val/acc")
     logger.log(run, 0, val__acc=0.1)
     assert logger.curve(run) == []
-    assert "nothing is logged as perf/gpu_hours yet" in logger.run(run)["sentence"]
+    assert "its compute is perf/gpu_hours, and that is not logged yet at the step" in logger.run(run)["sentence"]
     logger.log(run, 0, perf__gpu_hours=0.0)
     logger.log(run, 5, perf__gpu_hours=2.5, val__acc=0.2)
     logger.log(run, 8, perf__gpu_hours=4.0)
     logger.log(run, 9, val__acc=0.3)
-    assert logger.curve(run) == [(0, 0.0, 0.1), (5, 2.5, 0.2), (9, 4.0, 0.3)]
+    assert logger.curve(run) == [(0, 0.0, 0.1), (5, 2.5, 0.2)]  # that of step 9 may still come
+    logger.log(run, 9, perf__gpu_hours=4.5)
+    logger.log(run, 12, val__acc=0.4)
+    assert logger.curve(run)[2:] == [(9, 4.5, 0.3)]
+    logger.post("runs/update", run_id=run, status="FINISHED")
+    assert logger.curve(run)[3:] == [(12, 4.5, 0.4)]
     assert logger.run(run)["compute_unit"] == "GPU-hours"
 
 
+def test_numbers_have_the_compute_of_their_step_once_it_is_known_how_it_is_counted(logger: Logger) -> None:
+    def spent(run: str) -> list[float | None]:
+        asked = {"metric": "loss"}
+        found = logger.api.get(f"/v1/runs/{run}/metrics", params=asked, headers=logger.headers["read"]).json()
+        return [point["compute"] for point in found["points"]]
+
+    home = logger.experiment()
+    priced, counted = logger.begin("priced", home), logger.begin("counted", home, compute="hours", unit="GPU-hours")
+    for step in (10, 20):
+        for run in (priced, counted):
+            logger.log(run, step, loss=1.0, hours=step / 2, acc=step / 100)
+    assert spent(priced) == [None, None]
+    for key, value in (("metric", "acc"), ("unit", "GPU-hours"), ("per_step", "0.5")):
+        body = {"experiment_id": home, "key": f"forecurve.{key}", "value": value}
+        logger.post("experiments/set-experiment-tag", **body)
+    for run in (priced, counted):
+        logger.log(run, 30, loss=1.0)
+        logger.log(run, 30, hours=15.0)
+    assert spent(priced) == [10.0, 20.0, 30.0]  # in steps, which `unit` alone did not say yet
+    assert spent(counted) == [5.0, 10.0, 15.0]
+
+
 def test_time_since_the_run_began_is_compute_by_its_price(logger: Logger) -> None:
-    run = logger.begin(start=BEGAN, compute="_runtime", per_step=8 / 3600, unit="GPU-hours")
+    run = logger.begin(start=BEGAN, compute="_runtime", per_step=8 / 3600, unit="GPU-hours", metric="val/acc")
     logger.log(run, 3, BEGAN + 2 * HOUR, val__acc=0.2)
     assert logger.curve(run) == [(3, pytest.approx(16.0), 0.2)]
 
@@ -95,14 +122,19 @@ def test_which_number_is_the_curve_may_be_said_when_all_is_logged(logger: Logger
 
 def test_tags_are_set_one_by_one_and_hold_together_when_all_are_there(logger: Logger) -> None:
     home = logger.experiment()
-    run = logger.begin("verl", home)
+    run = logger.begin("verl", home, metric="val/acc")
     logger.log(run, 10, val__acc=0.5)  # in steps, as nothing else is said
-    later = logger.begin("later", home)
+    later = logger.begin("later", home, metric="val/acc")
     for key, value in (("per_step", "0.5"), ("unit", "GPU-hours")):
         body = {"experiment_id": home, "key": f"forecurve.{key}", "value": value}
         assert logger.post("experiments/set-experiment-tag", **body).status_code == 200
         logger.log(later, 10, val__acc=0.5)
         assert logger.curve(later) == ([(10, 5.0, 0.5)] if key == "unit" else [])
+        if key == "per_step":
+            assert (
+                "`forecurve.unit` must say in what compute is counted"
+                in logger.run(logger.begin("now", home))["sentence"]
+            )
     assert logger.curve(run) == [(10, 10.0, 0.5)]
 
 
@@ -131,8 +163,26 @@ def test_two_names_of_the_same_numbers_are_one(logger: Logger) -> None:
     assert logger.curve(other) == []
 
 
-def test_what_evaluations_were_made_by_does_not_change(logger: Logger) -> None:
+def test_a_number_is_guessed_when_it_is_logged_again(logger: Logger) -> None:
+    """Who logs one number a request has then logged all of a step."""
     run = logger.begin()
+    logger.log(run, 1, val__acc=0.5)
+    assert "val/acc is taken as its pass rate when it is logged again" in logger.run(run)["sentence"]
+    logger.log(run, 1, val__score=0.5)
+    logger.log(run, 2, val__acc=0.6)
+    assert logger.curve(run) == []
+    assert "several numbers could be its pass rate" in logger.run(run)["sentence"]
+
+
+def test_a_rate_that_names_no_held_out_prompts_is_not_guessed(logger: Logger) -> None:
+    run = logger.begin()
+    for step in range(3):
+        logger.log(run, step, accuracy=0.5)
+    assert "no number looks like a pass rate on held-out prompts" in logger.run(run)["sentence"]
+
+
+def test_what_evaluations_were_made_by_does_not_change(logger: Logger) -> None:
+    run = logger.begin(metric="val/acc")
     logger.log(run, 2, val__acc=0.25)
     same = logger.post("runs/set-tag", run_id=run, key="forecurve.metric", value="val/acc")
     assert same.status_code == 200
@@ -152,6 +202,7 @@ def test_what_evaluations_were_made_by_does_not_change(logger: Logger) -> None:
         ({"per_step": 2}, "tags", "`forecurve.unit` must say in what compute is counted"),
         ({"unit": "dollars"}, "forecurve.unit", "GPU-hours"),
         ({"range": "1"}, "forecurve.range", ""),
+        ({"range": "0,inf"}, "forecurve.range", "must be the least and the greatest reward"),
         ({"range": "1,0"}, "forecurve.range", "must be the least and the greatest reward"),
         ({"metric": "x", "compute": "x"}, "tags", "another number than `forecurve.metric`"),
         ({"compute": "_timestamp"}, "forecurve.compute", "it is a date and no compute"),
@@ -196,11 +247,11 @@ def test_numbers_that_cannot_be_kept_are_left_out_and_told(logger: Logger, sessi
     assert logger.curve(run) == [(2, 2.0, 0.6)]
     with sessions() as session:
         events = session.scalars(select(Event.reason).where(Event.kind == "numbers.left_out").order_by(Event.id)).all()
-    assert [reason.removeprefix("Left out: numbers ") for reason in events] == [
-        "whose name is longer than 200 characters or has control characters.",
+    assert sorted(reason.removeprefix("Left out: numbers ") for reason in events) == [
         "of the machine (`system/...`), which have steps of their own.",
-        "whose step is below 0 or beyond 2,147,483,647.",
         "that are no pass rate within `forecurve.range`.",
+        "whose name is longer than 200 characters or has control characters.",
+        "whose step is below 0 or beyond 2,147,483,647.",
     ]
 
 
@@ -222,17 +273,19 @@ def test_parameters_that_come_at_once_are_all_kept(logger: Logger) -> None:
     assert len(logger.get("runs/get", run_id=run).json()["run"]["data"]["params"]) == 24
 
 
-def test_a_request_that_comes_again_is_the_same_run_and_changes_nothing(logger: Logger) -> None:
-    run = logger.begin("grpo", start=BEGAN)
-    assert logger.begin("grpo", start=BEGAN) == run
-    assert logger.begin("grpo", start=BEGAN + 1) != run
+def test_what_comes_again_changes_nothing(logger: Logger) -> None:
+    run = logger.begin(metric="val/acc")
     for _ in range(3):
         logger.log(run, 1, val__acc=0.5)
     assert logger.curve(run) == [(1, 1.0, 0.5)]
 
 
+def test_runs_that_begin_in_one_moment_are_as_many(logger: Logger) -> None:
+    assert len({logger.begin("grpo", start=BEGAN) for _ in range(3)}) == 3
+
+
 def test_a_run_that_goes_on_gets_an_attempt_and_throws_its_old_branch_away(logger: Logger) -> None:
-    run = logger.begin()
+    run = logger.begin(metric="val/acc")
     for step in (0, 10, 20):
         logger.log(run, step, val__acc=0.1 + step / 100)
     assert logger.post("runs/update", run_id=run, status="RUNNING").json()["run_info"]["status"] == "RUNNING"
@@ -252,6 +305,7 @@ def test_the_end_is_the_first_that_was_said(
     run = logger.begin()
     for said in (status, "FINISHED"):
         assert logger.post("runs/update", run_id=run, status=said, end_time=BEGAN + 5).status_code == 200
+    assert logger.get("runs/get", run_id=run).json()["run"]["info"]["status"] == status
     with sessions() as session:
         assert session.scalars(select(Attempt.outcome).where(Attempt.run_id == run)).all() == [outcome]
 
@@ -292,6 +346,63 @@ def test_silence_tells_nothing_for_three_of_the_longest_pauses(
         with sessions() as session:
             patience.append(session.scalars(select(Attempt.patience_s).where(Attempt.run_id == run)).one())
     assert patience == [QUIET_S, pytest.approx(3000), pytest.approx(3000)]
+    logger.post("runs/update", run_id=run, status="RUNNING")
+    with sessions() as session:
+        newest = select(Attempt.patience_s).where(Attempt.run_id == run, Attempt.number == 2)
+        assert session.scalars(newest).one() == pytest.approx(3000)
+
+
+def test_a_persons_tag_is_no_sign_of_life(logger: Logger, sessions: sessionmaker[Session], clock: Clock) -> None:
+    run = logger.begin()
+    clock.advance(400_000)
+    move(sessions, run, Status.SUSPECT, clock.now)
+    logger.post("runs/set-tag", run_id=run, key="note", value="it crashed")
+    assert logger.run(run)["status"] == "suspect"
+    logger.log(run, 1, loss=1.0)
+    assert logger.run(run)["status"] == "running"
+    with sessions() as session:  # nor tells the pause of a run that was taken for silent how long its pauses are
+        assert session.scalars(select(Attempt.patience_s).where(Attempt.run_id == run)).one() == QUIET_S
+
+
+def test_what_is_null_or_too_long_or_too_large_is_no_error(logger: Logger) -> None:
+    run = logger.begin(metric="acc")
+    told = {"metrics": [{"key": "acc", "value": 10**400, "step": 2**70, "timestamp": None}], "params": None}
+    assert logger.post("runs/log-batch", run_id=run, run_uuid=None, **told).status_code == 200
+    assert logger.post("runs/log-parameter", run_id=run, key="files", value="x" * 20_000).status_code == 200
+    [param] = logger.get("runs/get", run_id=run).json()["run"]["data"]["params"]
+    assert param["value"] == "x" * 8000
+    assert logger.post("runs/log-inputs", run_id=run, datasets=[]).json() == {}
+    assert logger.get("metrics/get-history", run_id=run, metric_key="acc", page_token="").json() == {"metrics": []}
+    far = logger.get("metrics/get-history", run_id=run, metric_key="acc", page_token="9999999999")
+    assert far.json() == {"metrics": []}
+
+
+def test_what_is_no_request_is_told_in_mlflows_words(logger: Logger) -> None:
+    answer = logger.post("runs/log-batch", run_id="x", metrics=7)
+    assert (answer.status_code, answer.json()["error_code"]) == (422, "INVALID_PARAMETER_VALUE")
+    assert answer.json()["message"].startswith("metrics: ")
+    large = logger.post("runs/log-batch", run_id="x", tags=[{"key": "k", "value": "v" * 2_000_000}])
+    assert (large.status_code, large.json()["error_code"]) == (413, "REQUEST_LIMIT_EXCEEDED")
+
+
+def test_the_tag_of_the_name_renames_and_tags_are_dropped(logger: Logger) -> None:
+    run = logger.begin("old", logger.experiment(), metric="acc")
+    logger.post("runs/set-tag", run_id=run, key="mlflow.runName", value="new")
+    assert logger.run(run)["name"] == "gsm8k/new"
+    logger.post("runs/set-tag", run_id=run, key="note", value="x")
+    assert logger.post("runs/delete-tag", run_id=run, key="note").json() == {}
+    tags = {tag["key"]: tag["value"] for tag in logger.get("runs/get", run_id=run).json()["run"]["data"]["tags"]}
+    assert tags == {"mlflow.runName": "new", "forecurve.metric": "acc"}
+    logger.log(run, 1, acc=0.5)
+    assert logger.post("runs/delete-tag", run_id=run, key="forecurve.metric").status_code == 409
+
+
+def test_a_seed_that_is_told_late_is_taken(logger: Logger) -> None:
+    run = logger.begin(metric="acc", task="gsm8k", arm="no-kl")
+    logger.log(run, 1, acc=0.5)
+    assert (logger.run(run)["arm"], logger.run(run)["seed"]) == (None, None)
+    logger.post("runs/log-parameter", run_id=run, key="seed", value="3")
+    assert (logger.run(run)["arm"], logger.run(run)["seed"]) == ("no-kl", 3)
 
 
 def test_the_newest_value_of_every_number_is_read_back(logger: Logger) -> None:
@@ -341,7 +452,7 @@ def test_a_run_that_is_none_of_mlflows_is_not_its_to_change(logger: Logger) -> N
 
 def test_every_door_asks_for_a_token_of_its_scope(logger: Logger) -> None:
     doors = [(route.path, next(iter(route.methods))) for route in router.routes[:-1]]  # type: ignore[attr-defined]
-    assert len(doors) == 13
+    assert len(doors) == 16
     run = external_run(logger.api, logger.headers)
     for path, method in doors:
         reads = method == "GET" or path.endswith("search")
