@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 Field = tuple[str, Any, Any]
+_LONGEST = 300
 
 
 def recipe_sections(body: Mapping[str, Any] | None, other: Mapping[str, Any] | None) -> list[tuple[str, list[Field]]]:
@@ -30,5 +31,10 @@ def parameter_sections(params: Mapping[str, str]) -> list[tuple[str, list[Field]
     sections: dict[str, list[Field]] = {"": []}
     for name, value in sorted(params.items()):
         section, _, field = name.replace(".", "/").partition("/")
-        sections.setdefault(section if field else "", []).append((field or name, value, None))
+        sections.setdefault(section if field else "", []).append((field or name, _short(value), None))
     return [(section, fields) for section, fields in sections.items() if fields]
+
+
+def _short(value: str) -> str:
+    """Of a list of a thousand files the first are enough."""
+    return value if len(value) <= _LONGEST else f"{value[:_LONGEST]}… ({len(value):,} characters)"
