@@ -133,9 +133,11 @@ def _evaluations(session: Session, run: Run, mine: MlflowRun, rule: Rule) -> Ite
             compute = one.spent * rule.price
         if compute is None:
             continue
-        why = NO_COMPUTE if not is_compute(compute) else BACKWARDS
-        if not is_compute(compute) or order_fault(known[one.attempt], one.step, compute):
-            left.add(why)
+        if not is_compute(compute):
+            left.add(NO_COMPUTE)
+            continue
+        if order_fault(known[one.attempt], one.step, compute):
+            left.add(BACKWARDS)
             continue
         insort(known[one.attempt], (one.step, compute))
         told = {"step": one.step, "compute": compute, "reward": rule.share(one.value), "time": one.time}

@@ -218,4 +218,5 @@ def moment(milliseconds: int | None, now: datetime) -> datetime:
 def _full_name(experiment: MlflowExperiment, name: str) -> str:
     """As `forecurve convert` calls a run of MLflow's."""
     whole = name if experiment.name == experiments.DEFAULT else f"{experiment.name}/{name}"
-    return visible(whole).strip()[:_LONGEST_NAME].strip() or "run"
+    shown = visible(whole).strip()[:_LONGEST_NAME].strip()
+    return shown if any(sign.isprintable() and not sign.isspace() for sign in shown) else "run"

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
+from forecurve.client.values import plain
 from server.metrics.schemas import from_name
 
 LONGEST_KEY = 250
@@ -17,9 +18,10 @@ LONGEST_VALUE = 8_000
 MOST_NUMBERS = 1_000
 """Metrics in one batch, as MLflow has it."""
 
-Text = Annotated[str, AfterValidator(lambda text: text[:LONGEST_VALUE])]
-"""What is longer is cut, as MLflow does: it is for people, and an error would be raised into a training."""
-Key = Annotated[str, Field(min_length=1, max_length=LONGEST_KEY)]
+Text = Annotated[str, AfterValidator(lambda text: plain(text)[:LONGEST_VALUE])]
+"""What is longer is cut, as MLflow does, and what cannot be stored is `?`: it is for people, and an error would be
+raised into a training."""
+Key = Annotated[str, Field(min_length=1, max_length=LONGEST_KEY), AfterValidator(plain)]
 
 
 def _number(value: Any) -> Any:
@@ -50,7 +52,7 @@ class Tag(Taken):
 class Number(Taken):
     """A number that was logged. `step` is 0 where none was given."""
 
-    key: str
+    key: Annotated[str, AfterValidator(plain)]
     value: Annotated[float, BeforeValidator(_number)] = 0.0
     timestamp: int = 0
     step: int = 0

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import math
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from fastapi.testclient import TestClient
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import select
 from sqlalchemy.orm import Session, sessionmaker
@@ -507,3 +508,22 @@ def test_however_numbers_come_none_is_refused_and_the_curve_holds(
     assert steps == sorted(set(steps))
     assert spent == sorted(spent)
     assert all(0 <= reward <= 1 for _, _, reward in curve)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=20)
+@given(name=st.text(max_size=300), key=st.text(min_size=1, max_size=250), value=st.text(max_size=30))
+@example(name="\u00ad\u200b", key="\x00", value="\ud800")
+def test_any_text_is_taken(logger: Logger, name: str, key: str, value: str) -> None:
+    """An error would be raised into a training."""
+    said = json.dumps({"experiment_id": "0", "run_name": name})
+    doors, headers = logger.api, {**logger.headers["operate"], "Content-Type": "application/json"}
+    run = doors.post(f"{DOORS}/runs/create", content=said, headers=headers).json()["run"]["info"]["run_id"]
+    for door, body in (
+        ("runs/update", {"run_name": name}),
+        ("runs/log-parameter", {"key": key, "value": value}),
+        ("runs/log-metric", {"key": key, "value": 1.0}),
+        ("runs/set-tag", {"key": f"x{key}"[:250], "value": value}),
+    ):
+        answer = doors.post(f"{DOORS}/{door}", content=json.dumps({"run_id": run, **body}), headers=headers)
+        assert answer.status_code == 200, answer.text
+    assert logger.run(run)["name"].strip()
