@@ -11,6 +11,7 @@ from server.alerts.service import open_alert, resolve_if_over
 from server.events.outbox import enqueue
 from server.forecasts.recommendations import supersede_if_over
 from server.metrics.dirty import REFIT_TASK
+from server.mlflow.curves import settle_ended
 from server.runs.history import record_of
 from server.runs.lifecycle import transition
 from server.runs.models import Attempt, Run
@@ -107,6 +108,7 @@ def _mark_attempt(
 
 def _wind_up(session: Session, run: Run, attempt: Attempt | None, decision: Decision, now: datetime) -> None:
     """A run is over: its last forecast, its place for the next, and a word to people when it failed unasked."""
+    settle_ended(session, run, now=now)
     resolve_if_over(session, run, actor=ACTOR, now=now)
     supersede_if_over(session, run, now)
     enqueue(session, REFIT_TASK, run.id)

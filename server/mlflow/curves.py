@@ -35,6 +35,7 @@ _WAITING = 200
 """Runs that a new tag of their experiment gives a curve at once, the newest; others get it when they log again."""
 
 NO_RATE = "that are no pass rate within `forecurve.range`"
+NO_SPENT = "that are pass rates before any compute was logged"
 NO_COMPUTE = "whose compute is none"
 BACKWARDS = "whose compute goes backwards"
 
@@ -57,6 +58,13 @@ def settle_waiting(session: Session, experiment: MlflowExperiment, *, now: datet
         settle(session, lock_run(session, run_id), session.get_one(MlflowRun, run_id), now=now)
 
 
+def settle_ended(session: Session, run: Run, *, now: datetime) -> None:
+    """Make the last evaluations of a run that is over, which is locked: what waited for its compute waits no more."""
+    mine = session.get(MlflowRun, run.id)
+    if mine is not None:
+        settle(session, run, mine, now=now)
+
+
 def settle(session: Session, run: Run, mine: MlflowRun, *, now: datetime) -> None:
     """Make evaluations of what the run, which is locked, has logged since the last time; where nothing is taken as its
     curve, the run says why."""
@@ -66,9 +74,9 @@ def settle(session: Session, run: Run, mine: MlflowRun, *, now: datetime) -> Non
         run.unfitted = f"Its tags do not say what its curve is: {error.detail}"
         return
     tell(session, run, mine, rule)
-    metric = rule.metric or only_likely(session, run)
+    metric = rule.metric or only_likely(session, run, rule.compute)
     if metric is None:
-        run.unfitted = undecided(metric_names(session, run.id))
+        run.unfitted = undecided([name for name in metric_names(session, run.id) if name != rule.compute])
         return
     rule = rule.model_copy(update={"metric": metric})
     found = list(_evaluations(session, run, mine, rule))
@@ -100,8 +108,7 @@ def tell(session: Session, run: Run, mine: MlflowRun, rule: Rule) -> None:
         run.compute_unit, run.budget_compute, run.task = rule.counts_in, rule.budget, rule.task or run.task
     if run.seed is None or mine.rule is None:
         run.seed = rule.seed if rule.seed is not None else _seed(mine)
-    if run.task is not None and run.seed is not None:  # which an arm needs
-        run.arm = rule.arm
+    run.arm = rule.arm if run.task is not None and run.seed is not None else None
     session.flush()
 
 
@@ -131,7 +138,10 @@ def _evaluations(session: Session, run: Run, mine: MlflowRun, rule: Rule) -> Ite
         compute = compute_at(rule, mine, one.step, one.time)
         if compute is None and one.spent is not None:
             compute = one.spent * rule.price
+        if compute is None and one.step == 0:
+            compute = 0.0  # nothing was trained yet
         if compute is None:
+            left.add(NO_SPENT)
             continue
         if not is_compute(compute):
             left.add(NO_COMPUTE)
@@ -147,13 +157,13 @@ def _evaluations(session: Session, run: Run, mine: MlflowRun, rule: Rule) -> Ite
 
 def _waiting(session: Session, run: Run, rule: Rule) -> list[_Logged]:
     """Pass rates of which no evaluation has been made, by attempt and step; with their compute, where numbers that
-    were logged tell it."""
+    were logged tell it: the last by then of the attempt, or of those before it."""
     point, made, spent = MetricPoint, Evaluation, aliased(MetricPoint)
     last_spent = (
         select(spent.value)
         .where(spent.run_id == point.run_id, spent.metric == rule.compute)
-        .where(spent.attempt == point.attempt, spent.step <= point.step)
-        .order_by(spent.step.desc())
+        .where(spent.attempt <= point.attempt, spent.step <= point.step)
+        .order_by(spent.attempt.desc(), spent.step.desc())
         .limit(1)
         .scalar_subquery()
     )
@@ -195,4 +205,4 @@ def _nothing(session: Session, run: Run, rule: Rule) -> str:
         return f"nothing is logged as {rule.metric} yet"
     if not session.scalar(select(logged.where(_in_range(rule)))):
         return f"no value of {rule.metric} is a pass rate from {rule.range[0]:g} to {rule.range[1]:g}"
-    return f"its compute is {rule.compute}, and that is not logged yet at the step of a {rule.metric} or a later one"
+    return f"its compute is {rule.compute}, and for no {rule.metric} that is logged yet, by its step and since"

@@ -21,10 +21,11 @@ _MOST = 20
 _NAMED = 6
 
 
-def only_likely(session: Session, run: Run) -> str | None:
-    """The name of that number; None where none or several may be it. TRL logs the mean of its only reward function as
-    `eval_reward` and by the function's name: those are one."""
-    likely = [name for name in likely_rewards(metric_names(session, run.id)) if is_held_out(name)]
+def only_likely(session: Session, run: Run, compute: str | None) -> str | None:
+    """The name of that number, which is not that of the compute; None where none or several may be it. TRL logs the
+    mean of its only reward function as `eval_reward` and by the function's name: those are one."""
+    names = [name for name in metric_names(session, run.id) if name != compute]
+    likely = [name for name in likely_rewards(names) if is_held_out(name)]
     if not 0 < len(likely) <= _MOST:
         return None
     first, *others = (_begins(session, run, name) for name in likely)

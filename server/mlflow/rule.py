@@ -46,7 +46,7 @@ class Said(BaseModel):
 
     metric: MetricName | None = None
     compute: Annotated[MetricName, AfterValidator(_is_no_date)] | None = None
-    per_step: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    per_step: Annotated[float, Field(ge=LEAST_COMPUTE, le=MOST_COMPUTE, allow_inf_nan=False)] | None = None
     unit: ComputeUnit | None = None
     budget: Annotated[float, Field(ge=LEAST_COMPUTE, le=MOST_COMPUTE, allow_inf_nan=False)] | None = None
     range: Annotated[tuple[float, float], BeforeValidator(_two), AfterValidator(_rises)] = (0.0, 1.0)

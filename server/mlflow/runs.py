@@ -151,7 +151,7 @@ def _go_on(session: Session, run: Run, actor: str, now: datetime) -> None:
 def _end(session: Session, run: Run, mine: MlflowRun, outcome: str, now: datetime) -> None:
     """The client says it at the end of its process again, whatever it has said before: the first word stands."""
     if is_over(run) or current_attempt(session, run).outcome is not None:
-        return
+        return  # its last evaluations were made as it ended
     told = Outcome(attempt=run.attempt, outcome=outcome, reason=None)
     take_outcome(session, run.id, told, now=now)
     settle(session, run, mine, now=now)  # of what waited for its compute the last before must do

@@ -2,6 +2,7 @@
 
 Ray itself would take their cluster from under them, and they would notice by failing. Nor is Ray asked to stop them,
 where their processes are here: a job that it calls stopped is one that somebody wanted stopped, and its run would end.
+A job that has not begun to use Ray has nothing to save, and ends with it.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import os
 import signal
 import socket
 import time
+from contextlib import suppress
 from typing import Any
 
 import httpx
@@ -26,9 +28,9 @@ def end_jobs(url: str, token: str, within_s: float) -> None:
     try:
         with httpx.Client(base_url=url, headers=headers, timeout=5.0, trust_env=False) as http:
             for job in _alive(http):
-                if not _told_to_end(job):
-                    http.post(f"/api/jobs/{job['submission_id']}/stop")
-            while _alive(http) and time.monotonic() < deadline:
+                if job.get("driver_info"):
+                    _tell_to_end(http, job["submission_id"], job["driver_info"])
+            while any(job.get("driver_info") for job in _alive(http)) and time.monotonic() < deadline:
                 time.sleep(LOOK_S)
     except (httpx.HTTPError, ValueError, KeyError, TypeError):
         return
@@ -39,16 +41,13 @@ def _alive(http: httpx.Client) -> list[dict[str, Any]]:
     return [job for job in answer.json() if job["status"] in ("PENDING", "RUNNING")]
 
 
-def _told_to_end(job: dict[str, Any]) -> bool:
-    """Whether its process is on this machine and has got SIGTERM. Ray knows that of a job that has begun to use it."""
-    driver = job.get("driver_info")
-    if not driver or not _is_ours(driver["node_ip_address"]):
-        return False
-    try:
-        os.kill(int(driver["pid"]), signal.SIGTERM)
-    except OSError:
-        return False
-    return True
+def _tell_to_end(http: httpx.Client, job: str, driver: dict[str, Any]) -> None:
+    """A signal to its process, if that is on this machine; else by way of Ray. One that fails keeps no other."""
+    with suppress(httpx.HTTPError, OSError, ValueError, KeyError):
+        if _is_ours(driver["node_ip_address"]):
+            os.kill(int(driver["pid"]), signal.SIGTERM)
+        else:
+            http.post(f"/api/jobs/{job}/stop")
 
 
 def _is_ours(address: str) -> bool:

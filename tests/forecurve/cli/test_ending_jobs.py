@@ -83,10 +83,19 @@ def test_a_job_of_this_machine_gets_the_signal_itself_and_is_waited_for() -> Non
         assert api.stopped == []
 
 
-def test_a_job_of_another_machine_or_one_that_has_not_begun_is_stopped_by_ray() -> None:
-    for driver in ({"node_ip_address": "192.0.2.7", "pid": "1"}, None):
-        with a_trainer() as process:
-            api = JobsApi(process, driver)
-            with answering(api) as url:
-                end_jobs(url, "token", 20)
-            assert api.stopped == ["/api/jobs/run_1-a1/stop"]
+def test_a_job_of_another_machine_is_stopped_by_ray() -> None:
+    with a_trainer() as process:
+        api = JobsApi(process, {"node_ip_address": "192.0.2.7", "pid": "1"})
+        with answering(api) as url:
+            end_jobs(url, "token", 20)
+        assert api.stopped == ["/api/jobs/run_1-a1/stop"]
+
+
+def test_a_job_that_has_not_begun_to_use_ray_is_left_to_end_with_it() -> None:
+    """Ray would call it stopped, as if somebody had wanted that."""
+    with a_trainer() as process:
+        api = JobsApi(process, None)
+        with answering(api) as url:
+            end_jobs(url, "token", 20)
+        assert api.stopped == []
+        assert process.poll() is None

@@ -64,7 +64,7 @@ def test_compute_that_was_logged_is_taken_from_its_step_or_the_last_before(logge
     run = logger.begin(compute="perf/gpu_hours", metric="val/acc")
     logger.log(run, 0, val__acc=0.1)
     assert logger.curve(run) == []
-    assert "its compute is perf/gpu_hours, and that is not logged yet at the step" in logger.run(run)["sentence"]
+    assert "its compute is perf/gpu_hours, and for no val/acc that is logged yet" in logger.run(run)["sentence"]
     logger.log(run, 0, perf__gpu_hours=0.0)
     logger.log(run, 5, perf__gpu_hours=2.5, val__acc=0.2)
     logger.log(run, 8, perf__gpu_hours=4.0)
@@ -76,6 +76,54 @@ def test_compute_that_was_logged_is_taken_from_its_step_or_the_last_before(logge
     logger.post("runs/update", run_id=run, status="FINISHED")
     assert logger.curve(run)[3:] == [(12, 4.5, 0.4)]
     assert logger.run(run)["compute_unit"] == "GPU-hours"
+
+
+def test_of_a_resume_compute_goes_on_from_where_it_was(logger: Logger) -> None:
+    """Also at the evaluation that a trainer makes before it trains on."""
+    run = logger.begin(compute="hours", metric="acc", unit="GPU-hours")
+    for step in (0, 10, 20):
+        logger.log(run, step, hours=step, acc=step / 100)
+    logger.log(run, 25, acc=0.30)  # waits for its compute, and is thrown away
+    logger.post("runs/update", run_id=run, status="RUNNING")
+    logger.log(run, 25, acc=0.31)
+    logger.log(run, 26, hours=26.0)
+    logger.log(run, 30, hours=30.0, acc=0.4)
+    assert logger.curve(run) == [(0, 0.0, 0.0), (10, 10.0, 0.1), (25, 20.0, 0.31), (30, 30.0, 0.4)]
+
+
+def test_before_training_nothing_is_spent_and_a_later_rate_without_compute_is_told(
+    logger: Logger, sessions: sessionmaker[Session]
+) -> None:
+    run = logger.begin(compute="hours", metric="acc", unit="GPU-hours")
+    logger.log(run, 0, acc=0.1)
+    logger.log(run, 1, acc=0.15)
+    for step in (2, 3):
+        logger.log(run, step, hours=step, acc=0.2)
+    assert logger.curve(run) == [(0, 0.0, 0.1), (2, 2.0, 0.2), (3, 3.0, 0.2)]
+    with sessions() as session:
+        told = session.scalars(select(Event.reason).where(Event.kind == "numbers.left_out")).all()
+    assert told == ["Left out: numbers that are pass rates before any compute was logged."]
+
+
+def test_the_compute_is_not_guessed_to_be_the_curve(logger: Logger) -> None:
+    run = logger.begin(compute="val/acc", unit="steps")
+    for step in range(4):
+        assert logger.log(run, step, val__acc=step / 4).status_code == 200
+    assert logger.curve(run) == []
+    for step in range(4, 7):
+        assert logger.log(run, step, val__acc=step / 8, val__score=0.5).status_code == 200
+    assert [reward for *_, reward in logger.curve(run)] == [0.5, 0.5, 0.5]
+
+
+@pytest.mark.parametrize(
+    ("tags", "hours"),
+    [({"per_step": 100}, 1e308), ({"per_step": 1e-4}, 1e-322), ({"per_step": 1e40}, 1.0), ({}, float("1e300"))],
+)
+def test_compute_beyond_what_a_number_can_hold_is_none(logger: Logger, tags: dict[str, float], hours: float) -> None:
+    run = logger.begin(compute="hours", metric="acc", unit="GPU-hours", **tags)
+    for step in (1, 2**31 - 1):
+        assert logger.log(run, step, hours=hours, acc=0.5, loss=1.0).status_code == 200
+    assert logger.log(run, 5, hours=1.0, loss=1.0).status_code == 200
 
 
 def test_numbers_have_the_compute_of_their_step_once_it_is_known_how_it_is_counted(logger: Logger) -> None:
@@ -199,7 +247,7 @@ def test_what_evaluations_were_made_by_does_not_change(logger: Logger) -> None:
     [
         ({"metrik": "x"}, "forecurve.metrik", "no such tag; there are forecurve.metric, "),
         ({"budget": "many"}, "forecurve.budget", "must be a number"),
-        ({"per_step": 0}, "forecurve.per_step", "must be more than 0"),
+        ({"per_step": 0}, "forecurve.per_step", "must be at least 1e-30"),
         ({"per_step": 2}, "tags", "`forecurve.unit` must say in what compute is counted"),
         ({"unit": "dollars"}, "forecurve.unit", "GPU-hours"),
         ({"range": "1"}, "forecurve.range", ""),
@@ -404,6 +452,10 @@ def test_a_seed_that_is_told_late_is_taken(logger: Logger) -> None:
     assert (logger.run(run)["arm"], logger.run(run)["seed"]) == (None, None)
     logger.post("runs/log-parameter", run_id=run, key="seed", value="3")
     assert (logger.run(run)["arm"], logger.run(run)["seed"]) == ("no-kl", 3)
+    other = logger.begin(metric="acc", task="gsm8k", arm="no-kl", seed=3)
+    logger.post("runs/delete-tag", run_id=other, key="forecurve.seed")
+    logger.log(other, 1, acc=0.5)
+    assert (logger.run(other)["arm"], logger.run(other)["seed"]) == (None, None)  # an arm is nothing without a seed
 
 
 def test_the_newest_value_of_every_number_is_read_back(logger: Logger) -> None:
@@ -492,17 +544,20 @@ _NUMBERS = st.lists(
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
-@given(batches=st.lists(_NUMBERS, max_size=4), cut=st.integers(0, 3))
+@given(batches=st.lists(_NUMBERS, max_size=4))
 def test_however_numbers_come_none_is_refused_and_the_curve_holds(
-    logger: Logger, batches: list[list[tuple[str, int, float]]], cut: int
+    logger: Logger, batches: list[list[tuple[str, int, float]]]
 ) -> None:
-    """And batches that are sent again change nothing."""
-    run = logger.begin(start=BEGAN + hash(str(batches)) % HOUR, metric="val/acc", compute="spent", unit="steps")
-    for numbers in [*batches, *batches[cut:]]:
+    """And once all of them are there, what is sent again changes nothing."""
+    run = logger.begin(metric="val/acc", compute="spent", unit="steps")
+    curves = []
+    for numbers in batches * 3:
         metrics = [
             {"key": name, "step": step, "value": "NaN" if math.isnan(value) else value} for name, step, value in numbers
         ]
         assert logger.post("runs/log-batch", run_id=run, metrics=metrics).status_code == 200
+        curves.append(logger.curve(run))
+    assert curves[2 * len(batches) - 1 :] == curves[2 * len(batches) - 1 :][:1] * (len(batches) + 1 if batches else 0)
     curve = logger.curve(run)
     steps, spent = [one[0] for one in curve], [one[1] for one in curve]
     assert steps == sorted(set(steps))
