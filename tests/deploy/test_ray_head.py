@@ -38,7 +38,8 @@ class _Answers(BaseHTTPRequestHandler):
     server: JobsApi
 
     def do_GET(self) -> None:
-        self._answer([{"submission_id": "run_1", "status": self.server.status}])
+        elsewhere = {"node_ip_address": "192.0.2.7", "pid": "1"}  # where no signal of ours reaches: Ray ends it
+        self._answer([{"submission_id": "run_1", "status": self.server.status, "driver_info": elsewhere}])
 
     def do_POST(self) -> None:
         self.server.status = "STOPPED"

@@ -239,7 +239,7 @@ def test_ray_ends_when_its_jobs_have_ended(tmp_path: Path) -> None:
     for number in (1, 2):
         ray.submit({"submission_id": f"run-a{number}", "entrypoint": "train"})
     ray.set("run-a1", "SUCCEEDED")
-    ray.set("run-a2", "RUNNING")
+    ray.set("run-a2", "RUNNING", driver_info={"node_ip_address": "192.0.2.7", "pid": "1"})  # elsewhere: Ray ends it
     argv = [sys.executable, "-S", "-c", "import time; time.sleep(60)"]
     part = RayPart(ray.url, TOKEN, argv, env=dict(os.environ), cwd=tmp_path, log=tmp_path / "log")
     alive_when_the_job_ended: list[bool] = []
