@@ -14,7 +14,7 @@ from server.settings import Settings
 
 from .assets import load_assets
 from .login import router as login
-from .pages import alerts, compare, new, reference, run, runs, settings, sweeps, track_record
+from .pages import alerts, compare, metric, new, reference, run, runs, settings, sweeps, track_record
 from .problems import use_pages_for_errors
 from .security import SecurityHeaders
 from .templating import make_environment
@@ -32,7 +32,7 @@ def create_app(configuration: Settings | None = None, sessions: sessionmaker[Ses
         return assets.respond(request, digest, name)
 
     app.include_router(login)
-    for page in (runs, run, new, compare, sweeps, alerts, track_record, settings, reference):
+    for page in (runs, run, metric, new, compare, sweeps, alerts, track_record, settings, reference):
         app.include_router(page.router)
     use_pages_for_errors(app)
     app.add_middleware(GZipMiddleware, minimum_size=2048, compresslevel=4)  # not the event stream

@@ -23,6 +23,7 @@ from server.forecasts.fitted import MIN_POINTS
 from server.forecasts.models import Forecast
 from server.forecasts.past_runs import arm_of, has_seeds, past_runs, telling_runs
 from server.forecasts.recommendations import recommend, supersede_if_over
+from server.forecasts.saying import json_safe
 from server.forecasts.service import record_forecast, withdraw_if_gone
 from server.forecasts.track_record import past_forecasts
 from server.metrics.curve import Point, validation_curve
@@ -34,7 +35,7 @@ from server.runs.service import is_over, lock_run
 from server.settings import Settings
 from server.sweeps.comparisons import ask_for_comparison
 
-from .assessment import Alarm, Assessment, FreezeRule, Subject, assess, json_safe
+from .assessment import Alarm, Assessment, FreezeRule, Watched, assess
 from .clocks import is_past, is_reached, lease_of
 from .early_fall import early_fall, recovered_since
 from .tries import Tries, is_due_again, tries_after, tries_after_death
@@ -102,7 +103,7 @@ def refit(sessions: sessionmaker[Session], settings: Settings, run_id: str, now:
         _finish(session, settings, claim, subject, found, now)
 
 
-def _assess(run_id: str, subject: Subject, settings: Settings) -> Assessment | Unfitted | None:
+def _assess(run_id: str, subject: Watched, settings: Settings) -> Assessment | Unfitted | None:
     """What is to be said; why nothing can be; None while there is too little."""
     try:
         found = assess(subject, FreezeRule(settings.freeze_fraction, settings.freeze_min_points))
@@ -146,14 +147,14 @@ def _survives(session: Session, run: Run, now: datetime) -> bool:
     return False
 
 
-def _subject(session: Session, run_id: str) -> Subject:
+def _subject(session: Session, run_id: str) -> Watched:
     run = session.get_one(Run, run_id)
     frozen = session.get(Forecast, run.frozen_forecast_id) if run.frozen_forecast_id else None
     points = validation_curve(session, run_id)
     arm, past = arm_of(session, run), past_runs(session, run, points)
     siblings = telling_runs(session, run, past, points)
     finished = [one for one in siblings if one.tells_the_end(run.budget_compute)]
-    return Subject(
+    return Watched(
         name=run.name,
         unit=run.compute_unit,
         budget=run.budget_compute,
@@ -191,7 +192,7 @@ def _finish(
     session: Session,
     settings: Settings,
     claim: Claim,
-    subject: Subject,
+    subject: Watched,
     found: Assessment | Unfitted | None,
     now: datetime,
 ) -> None:
@@ -239,7 +240,7 @@ def _note_tries(session: Session, run: Run, tries: Tries, why: str | None) -> No
     run.unfitted = why
 
 
-def _write_down(session: Session, run: Run, subject: Subject, assessment: Assessment, now: datetime) -> None:
+def _write_down(session: Session, run: Run, subject: Watched, assessment: Assessment, now: datetime) -> None:
     said, to_freeze = assessment.said, assessment.to_freeze
     if to_freeze is not None and to_freeze is not said:
         record_forecast(session, run, to_freeze, frozen=True, newest=False, now=now)
@@ -251,7 +252,7 @@ def _write_down(session: Session, run: Run, subject: Subject, assessment: Assess
 
 
 def _tell(
-    session: Session, run: Run, subject: Subject, assessment: Assessment, forecast: Forecast, now: datetime
+    session: Session, run: Run, subject: Watched, assessment: Assessment, forecast: Forecast, now: datetime
 ) -> None:
     """Alarm, revision and advice: what somebody may act on, so nothing of a run that was over before it came here."""
     if _has_gone_on(session, run, subject.points):

@@ -200,6 +200,11 @@ class Api:
             yield from page["points"]
             since = page["next_step"]
 
+    def metric_forecast(self, run_id: str, metric: str, **asked: float | None) -> Json:
+        """Any metric as a curve over compute, and its forecast, made now: `low` and `high` are the range of its values,
+        0 to 1 where they are left out, `budget` where it is to end, else the run's own."""
+        return self.get(f"/v1/runs/{_part(run_id)}/metrics:forecast", metric=metric, **asked)
+
     def run_events(self, run_id: str, **filters: Any) -> Iterator[Json]:
         """What happened to it."""
         return self.items(f"/v1/runs/{_part(run_id)}/events", **filters)

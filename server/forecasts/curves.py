@@ -109,11 +109,11 @@ def _view(run: Run, view: Any, material: _Material, cursor: int) -> CurveView:
         run=view,
         unit=run.compute_unit,
         budget=run.budget_compute,
-        points=[_point(point) for point in points],
+        points=[point_view(point) for point in points],
         forecast=material.forecasts.get(run.forecast_id or ""),
         frozen=material.forecasts.get(material.frozen.get(run.id, "")),
         checkpoints=[CheckpointMark(step=c.step, compute=c.compute, digest=c.digest) for c in checkpoints],
-        restarts=_restarts(points, checkpoints),
+        restarts=restart_marks(points, checkpoints),
         refits=_refits(material.refits[run.id], run.frozen_forecast_id),
         alerts=material.alerts[run.id],
         recommendation=material.recommendations.get(run.id),
@@ -121,7 +121,7 @@ def _view(run: Run, view: Any, material: _Material, cursor: int) -> CurveView:
     )
 
 
-def _point(point: Point) -> PointView:
+def point_view(point: Point) -> PointView:
     return PointView(
         step=point.step,
         attempt=point.attempt,
@@ -138,7 +138,7 @@ def _short(error: float | None) -> float | None:
     return None if error is None else float(f"{error:.4g}")
 
 
-def _restarts(points: Sequence[Point], checkpoints: Sequence[Checkpoint]) -> list[RestartMark]:
+def restart_marks(points: Sequence[Point], checkpoints: Sequence[Checkpoint]) -> list[RestartMark]:
     """One mark per attempt after the first that has evaluations in the curve; the first follows where a fork began."""
     firsts: dict[int, Point] = {}
     for point in points:

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query
 
+from forecurve.limits import LEAST_COMPUTE, MOST_COMPUTE
 from server.access.idempotency import IdempotentRoute
 from server.dependencies import DbSession, Now, Operator, Reader
 from server.filters import AnyRuns, OfRun, OfSweep, SomeRuns
@@ -13,11 +14,13 @@ from server.pagination import Cursor, Limit, Page
 from server.problems import problems
 
 from . import curves, recommendations, service
+from .of_metric import metric_curve
 from .schemas import (
     Acceptance,
     CurveView,
     Dismissal,
     ForecastView,
+    MetricCurve,
     RecommendationView,
     RunsCurves,
     SweepCurves,
@@ -37,6 +40,24 @@ Status = Literal["open", "accepted", "dismissed", "superseded"]
 def read_curve(run_id: str, session: DbSession, _: Reader) -> CurveView:
     """All that the chart of a run needs: points, newest and frozen forecast, marks, alerts, advice."""
     return curves.run_curve(session, run_id)
+
+
+@router.get("/runs/{run_id:id}/metrics:forecast", responses=problems(404))
+def read_metric_forecast(
+    run_id: str,
+    session: DbSession,
+    _: Reader,
+    metric: Annotated[str, Query(description="Name of a metric that the run logs.")],
+    low: Annotated[float, Query(allow_inf_nan=False, description="The least value that it can have.")] = 0.0,
+    high: Annotated[float, Query(allow_inf_nan=False, description="The greatest.")] = 1.0,
+    budget: Annotated[
+        float | None,
+        Query(ge=LEAST_COMPUTE, le=MOST_COMPUTE, description="Compute to forecast it at; else the run's budget."),
+    ] = None,
+) -> MetricCurve:
+    """Any metric as a curve over compute, and its forecast, made now: of another benchmark, say. Nothing is kept of it,
+    and no alert rings by it. Comparable runs that logged it too are its past."""
+    return metric_curve(session, run_id, metric, low, high, budget)
 
 
 @router.get("/runs:curves", responses=problems(404))

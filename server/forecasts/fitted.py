@@ -10,14 +10,16 @@ import numpy as np
 from forecurve.science import Curve
 from forecurve.science.arrays import FloatArray
 from forecurve.science.curves.noise import at_levels
-from server.metrics.curve import Point
+from server.metrics.curve import PASS_RATES, Point
 
 MIN_POINTS = 4
 """Evaluations, the start included, below which nothing is said of a run."""
 
 
-def curve_of(name: str, unit: str, points: Sequence[Point], seed: int | None = None) -> Curve:
-    """The curve of points whose compute rises.
+def curve_of(
+    name: str, unit: str, points: Sequence[Point], seed: int | None = None, bounds: tuple[float, float] = PASS_RATES
+) -> Curve:
+    """The curve of points whose compute rises, and whose rewards lie in `bounds`.
 
     Raises:
         CurveError: they are no curve (e.g. rewards out of range).
@@ -32,6 +34,7 @@ def curve_of(name: str, unit: str, points: Sequence[Point], seed: int | None = N
         variance=_variances(points),
         restarts=restarts(points),
         seed=seed,
+        bounds=bounds,
     )
 
 

@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 
 from forecurve.science.fitting.outcome import FINISHED_AT
 from forecurve.science.past.telling import is_finished, least_to_tell
-from server.metrics.curve import INHERITED, Point, validation_curve, validation_curves
+from server.metrics.curve import INHERITED, PASS_RATES, Point, validation_curve, validation_curves
 from server.recipes.models import RecipeRow
 from server.runs.models import Run
 from server.runs.states import TERMINAL, Status
@@ -49,6 +49,7 @@ class PastRun:
         arm: what it has in common with its other seeds: its recipe but for name, seed and budget, or without a recipe
             the task and the arm that it named; None where there is neither, or no seed.
         imported: it was over before it came here, so nothing was forecast of it.
+        bounds: what its rewards lie in.
         version: what it was read from. Another version with the same curve is the same past run.
     """
 
@@ -60,6 +61,7 @@ class PastRun:
     imported: bool
     over: bool
     version: Version = field(compare=False)
+    bounds: tuple[float, float] = PASS_RATES
 
     def __hash__(self) -> int:
         """A live run is another one with every evaluation, and must not be looked for among all that it was."""

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from forecurve.science.backtesting.track_record import Scored
 from server.bodies import Body
-from server.runs.schemas import RunView
+from server.runs.schemas import Ending, RunView
 
 from .ending import is_withheld
 from .models import Forecast
+from .service import Said
 
 Action = Literal["stop", "continue", "scale", "undecided"]
 
@@ -111,12 +112,9 @@ class Advice(BaseModel):
     reason: str
 
 
-class ForecastView(BaseModel):
-    """What was said of a run at one moment, from the evaluations up to `at_compute`."""
+class SaidView(BaseModel):
+    """What a forecast says, from the evaluations up to `at_compute`."""
 
-    id: str
-    run_id: str
-    created_at: datetime
     at_compute: float
     at_step: int
     points: int
@@ -146,12 +144,11 @@ class ForecastView(BaseModel):
     seconds: float = Field(description="How long the fit took.")
 
     @classmethod
-    def of(cls, forecast: Forecast) -> ForecastView:
+    def made(cls, forecast: Forecast | Said, **kept: Any) -> Self:
+        """`kept`: what else is known of a forecast that is kept."""
         said = forecast.summary
         return cls(
-            id=forecast.id,
-            run_id=forecast.run_id,
-            created_at=forecast.created_at,
+            **kept,
             at_compute=forecast.at_compute,
             at_step=forecast.at_step,
             points=forecast.points,
@@ -170,6 +167,18 @@ class ForecastView(BaseModel):
             milestones=said.get("milestones") or [],
             advice=said.get("advice"),
         )
+
+
+class ForecastView(SaidView):
+    """What was said of a run at one moment, and is kept."""
+
+    id: str
+    run_id: str
+    created_at: datetime
+
+    @classmethod
+    def of(cls, forecast: Forecast) -> Self:
+        return cls.made(forecast, id=forecast.id, run_id=forecast.run_id, created_at=forecast.created_at)
 
 
 class ScoredView(BaseModel):
@@ -314,6 +323,26 @@ class CurveView(BaseModel):
     refits: list[RefitMark]
     alerts: list[AlertMark]
     recommendation: RecommendationView | None
+    cursor: int = Field(description="Everything up to this place in the stream is in here.")
+
+
+class MetricCurve(BaseModel):
+    """A metric of a run over compute, and its forecast, as of `cursor`. `reward` of a point is the metric's value."""
+
+    run_id: str
+    metric: str
+    low: float
+    high: float
+    logged: int = Field(description="Finite values; where they are more than `points`, neighbours are averaged.")
+    lost: int = Field(description="Points left out because nobody says how much compute they took.")
+    unit: str
+    budget: float | None
+    points: list[PointView]
+    restarts: list[RestartMark]
+    forecast: SaidView | None
+    ending: Ending | None = Field(description="Where it is expected to end; null where nothing is said of that.")
+    past: list[str] = Field(description="Comparable runs that logged the metric too, newest first.")
+    sentence: str = Field(description="The forecast's; without one, why there is none.")
     cursor: int = Field(description="Everything up to this place in the stream is in here.")
 
 

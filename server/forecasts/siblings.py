@@ -94,6 +94,6 @@ def _alone(run: PastRun, unit: str) -> Fit | None:
     if len(points) < MIN_POINTS:
         return None
     try:
-        return fit(curve_of(run.arm or run.id, unit, points, run.seed))
+        return fit(curve_of(run.arm or run.id, unit, points, run.seed, run.bounds))
     except CurveError:
         return None

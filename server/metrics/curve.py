@@ -14,6 +14,9 @@ from .models import Evaluation
 
 _TOKENS = Evaluation.details["tokens"].as_float()
 
+PASS_RATES = (0.0, 1.0)
+"""What the rewards of evaluations lie in."""
+
 INHERITED = 0
 """The attempt by which a fork's curve holds its parent's evaluations; its own attempts count from 1."""
 

@@ -13,6 +13,7 @@ from forecurve.science import Curve, fit
 from server.forecasts import curves
 from server.forecasts.ends_ahead import end_at
 from server.forecasts.models import Recommendation
+from server.forecasts.saying import json_safe
 from server.forecasts.schemas import CurveView, ForecastView
 from server.metrics.past import import_run
 from server.metrics.schemas import RunImport
@@ -30,7 +31,6 @@ from tests.worker.refitting import (
     run_of,
     start_run,
 )
-from worker.assessment import json_safe
 from worker.refit import refit
 
 

@@ -10,7 +10,7 @@ import worker.refit
 from forecurve.science import Curve, Watch, fit, freeze, watch
 from server.settings import Settings
 from tests.worker.refitting import COLLAPSING, COMPUTE, HEALTHY, START, Sessions, ingest, start_run
-from worker.assessment import Assessment, FreezeRule, Subject, assess
+from worker.assessment import Assessment, FreezeRule, Watched, assess
 from worker.refit import refit
 from worker.verdicts import Verdicts
 
@@ -38,7 +38,7 @@ def test_refits_go_on_from_each_other_and_find_what_one_anew_finds(
     stops, known, pairs = [18, 20, 24, 26, 28, 30, 34, 44, 51], [], []
     here, there = Verdicts(), Verdicts()
 
-    def beside_one_anew(subject: Subject, rule: FreezeRule) -> Assessment | None:
+    def beside_one_anew(subject: Watched, rule: FreezeRule) -> Assessment | None:
         known.append(0 if subject.earlier is None else len(subject.earlier.compute))
         found, anew = assess(subject, rule), assess(replace(subject, earlier=None), rule)
         pairs.append((found, anew))

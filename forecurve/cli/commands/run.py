@@ -1,7 +1,7 @@
 """`forecurve run`: submit, fork, list, show, rename, pause, resume, stop, cancel, archive, restore, watch.
 
 What a run went through, what it printed and its numbers for other programs are in run_history.py, run_origin.py,
-run_logs.py and run_data.py.
+run_logs.py, run_data.py and run_forecast.py.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from ..asking.service import Answer, Service, asks_service
 from ..given.flags import DATA_DIR, AsJson, Changes, DataDir, Limit, OfSweep, Preset, RecipeFile, RunId, Token, Url
 from .run_data import export, metrics
 from .run_follow import follow
+from .run_forecast import forecast
 from .run_history import attempts, checkpoints, events
 from .run_import import import_runs
 from .run_logs import logs
@@ -223,5 +224,5 @@ def watch(
 
 app.command("import")(import_runs)
 app.command()(follow)
-for command in (recipe, forks, checkpoints, attempts, logs, events, metrics, export):
+for command in (recipe, forks, checkpoints, attempts, logs, events, metrics, forecast, export):
     app.command()(command)

@@ -39,7 +39,7 @@ def metrics(
 
     names = service.api.metric_names(run_id)
     if metric or every:
-        wanted = names if every else _known(metric or [], names, run_id)
+        wanted = names if every else known_metrics(metric or [], names, run_id)
         return rows_answer(METRIC_COLUMNS, _points(service.api, run_id, wanted), form, out)
     if form or out:
         raise bad_input("--metric: no series is named; repeat it for each, or give --all")
@@ -73,7 +73,7 @@ def _no_metrics(run: dict[str, Any]) -> str:
     return f"No metrics yet. `forecurve run watch {run['id']}` tells when some come."
 
 
-def _known(wanted: Sequence[str], names: Sequence[str], run_id: str) -> list[str]:
+def known_metrics(wanted: Sequence[str], names: Sequence[str], run_id: str, flag: str = "--metric") -> list[str]:
     """The metrics asked for, each once. The service answers an unknown name with no points, which says nothing."""
     from forecurve.recipes.errors import suggestion
 
@@ -81,7 +81,7 @@ def _known(wanted: Sequence[str], names: Sequence[str], run_id: str) -> list[str
 
     for metric in wanted:
         if metric not in names:
-            raise bad_input(f"--metric: run {run_id} has no metric {metric!r}{suggestion(metric, list(names))}")
+            raise bad_input(f"{flag}: run {run_id} has no metric {metric!r}{suggestion(metric, list(names))}")
     return list(dict.fromkeys(wanted))
 
 

@@ -50,6 +50,7 @@ DOORS = {
     "POST /v1/runs/{run_id}/outcome": INGEST,
     "GET /v1/runs/{run_id}/metrics": READ,
     "GET /v1/runs/{run_id}/metrics:thinned": READ,
+    "GET /v1/runs/{run_id}/metrics:forecast": READ,
     "GET /v1/runs/{run_id}/evaluations": READ,
     "GET /v1/runs/{run_id}/curve": READ,
     "GET /v1/runs/{run_id}/forecasts": READ,
@@ -90,7 +91,11 @@ MAY = {
     ANY: {READ, OPERATE, ADMIN, INGEST},
 }
 
-QUERIES = {"GET /v1/runs:compare": {"run_id": "unknown"}, "GET /v1/runs:curves": {"run_id": "unknown"}}
+QUERIES = {
+    "GET /v1/runs:compare": {"run_id": "unknown"},
+    "GET /v1/runs:curves": {"run_id": "unknown"},
+    "GET /v1/runs/{run_id}/metrics:forecast": {"metric": "unknown"},
+}
 
 BODIES = {
     "POST /v1/recipes": {"preset": "scalerl"},

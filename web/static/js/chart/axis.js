@@ -188,15 +188,19 @@ export function asGiven(value) {
 
 const AIR = 0.012; // of a range that ends at 0 or at 1, so that points there are drawn whole; less than ticks are apart, so that none stands beyond
 
-/** Pass rates get a range that holds everything and ends on round values. @param {number[]} values @returns {[number, number]} */
-export function rateRange(values) {
+/**
+ * Pass rates get a range that holds everything and ends on round values.
+ * @param {number[]} values @param {[number, number]} [bounds] what they can be @returns {[number, number]}
+ */
+export function rateRange(values, [least, most] = [0, 1]) {
   const known = values.filter(Number.isFinite);
-  if (known.length === 0) return [0, 1];
+  if (known.length === 0) return [least, most];
   const [low, high] = extent(known);
-  const margin = Math.max(0.015, 0.04 * (high - low));
-  const [bottom, top] = [Math.max(0, Math.floor((low - margin) * 20) / 20), Math.min(1, Math.ceil((high + margin) * 20) / 20)];
+  const steps = 20 / (most - least); // to a unit
+  const margin = Math.max(0.3 / steps, 0.04 * (high - low));
+  const [bottom, top] = [Math.max(least, Math.floor((low - margin) * steps) / steps), Math.min(most, Math.ceil((high + margin) * steps) / steps)];
   const air = AIR * (top - bottom);
-  return [bottom === 0 ? -air : bottom, top === 1 ? 1 + air : top];
+  return [bottom === least ? bottom - air : bottom, top === most ? top + air : top];
 }
 
 /** Linear interpolation in log compute. @param {number[]} computes rising @param {number[]} values @param {number} at */

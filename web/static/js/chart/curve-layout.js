@@ -2,7 +2,7 @@
 
 import { asGiven, rateRange, shareOf, toAxis } from "./axis.js";
 import { bells, wordsAt } from "./bells.js";
-import { holds } from "./curve-traces.js";
+import { holds, measured } from "./curve-traces.js";
 import { between, ending, escaped, middle, widthOf } from "./words.js";
 import { fade } from "./palette.js";
 import { violin } from "./violin.js";
@@ -13,8 +13,8 @@ const PHONE = { widest: 480, left: 40, ceiling: { rule: 10, half: 6, text: 18 } 
 const LINE = 16; // the height of a line of text, in pixels
 const STRIP = 0.07; // of the plot's height, at the foot, for the marks on the axis
 
-// Pass rates with two decimals, and with more where ticks are closer.
-const rates = (sign) => [2, 3, 4, 5, 6].map((digits) => ({ dtickrange: [digits === 6 ? null : 0.999 * 10 ** -digits, digits === 2 ? null : 0.999 * 10 ** (1 - digits)], value: `${sign}.${digits}f` }));
+// Pass rates with two decimals, and with more where ticks are closer; values of a metric may need none.
+const rates = (sign) => [{ dtickrange: [0.999, null], value: `${sign},.0f` }, ...[2, 3, 4, 5, 6].map((digits) => ({ dtickrange: [digits === 6 ? null : 0.999 * 10 ** -digits, 0.999 * 10 ** (digits === 2 ? 0 : 1 - digits)], value: `${sign}.${digits}f` }))];
 export const DIFFERENCES = rates("+"); // of pass rates
 
 /** Axes, fonts and margins that every chart shares. @param {import("./axis.js").ComputeAxis} axis @param {Record<string, string>} ink */
@@ -51,8 +51,9 @@ export function curveLayout(given) {
   const { view, forecast, axis, ink } = given;
   const phone = given.width <= PHONE.widest;
   const layout = baseLayout(axis, view.unit, ink);
+  layout.yaxis.title.text = measured(view);
   if (phone) standTitleUp(layout, ink);
-  Object.assign(layout.yaxis, { range: rateRange(ratesOf(given)), domain: [STRIP, 1] });
+  Object.assign(layout.yaxis, { range: rangeOf(given), domain: [STRIP, 1] });
   Object.assign(layout.xaxis, { anchor: "free", position: 0 }); // at the foot of the strip, also while it is empty
   layout.yaxis2 = { domain: [0, 0.045], range: [0, 1], visible: false, fixedrange: true };
   const beside = phone ? PHONE.ceiling : CEILING;
@@ -68,11 +69,15 @@ export function curveLayout(given) {
   return layout;
 }
 
+/** Of the rates' axis; a metric says what its values can be. */
+const rangeOf = (scene) => rateRange(ratesOf(scene), [scene.view.low ?? 0, scene.view.high ?? 1]);
+
 /** The rates' name above their axis, where turned beside it it would take a tenth of a phone. */
 function standTitleUp(layout, ink) {
   layout.margin = { ...layout.margin, l: PHONE.left, t: 24 };
+  const name = layout.yaxis.title.text;
   delete layout.yaxis.title; // an empty one keeps its room
-  layout.annotations.push({ xref: "paper", x: 0, xshift: -PHONE.left, xanchor: "left", yref: "paper", y: 1, yanchor: "bottom", yshift: 6, showarrow: false, text: "pass rate", font: { size: 12, color: ink.quiet } });
+  layout.annotations.push({ xref: "paper", x: 0, xshift: -PHONE.left, xanchor: "left", yref: "paper", y: 1, yanchor: "bottom", yshift: 6, showarrow: false, text: name, font: { size: 12, color: ink.quiet } });
 }
 
 /** The room that texts have: the plot inside its margins, and the one on its right. */
@@ -120,7 +125,7 @@ function besides(scene, share, lines) {
   const reach = (widthOf(lines) + 8) / scene.width;
   const left = reach <= share || share >= 0.5;
   const { height, free } = emptyHeight(scene, left ? [share - reach, share + 0.005] : [share - 0.005, share + reach], lines.length);
-  const [low, high] = rateRange(ratesOf(scene));
+  const [low, high] = rangeOf(scene);
   return { lines, left, y: low + height * (high - low), fits: reach <= (left ? share : 1 - share), free };
 }
 
@@ -131,7 +136,7 @@ function inMargin(scene, share) {
   const lines = ["forecast", "withheld", ...["at the budget,", asGiven(view.budget), escaped(view.unit)].map((text) => quietly(text, ink))];
   if (widthOf(lines) + 8 > (1 - share) * width + margin) return null;
   const { height, free } = emptyHeight(scene, [share - 0.005, 1], lines.length);
-  const [low, high] = rateRange(ratesOf(scene));
+  const [low, high] = rangeOf(scene);
   return free ? { lines, left: false, y: low + height * (high - low), free } : null;
 }
 
@@ -152,7 +157,7 @@ function budgetLines({ view, forecast, ink }) {
 /** What is drawn, in shares of the plot: points and curves, across and up. */
 function drawnAt(scene) {
   const { view, forecast, axis } = scene;
-  const [low, high] = rateRange(ratesOf(scene));
+  const [low, high] = rangeOf(scene);
   const drawn = view.points.map((point) => [point.compute, point.reward]);
   for (const one of [holds(forecast) ? forecast : null, view.frozen]) if (one?.band) one.band.compute.forEach((compute, i) => drawn.push([compute, one.band.median[i]]));
   return drawn.map(([compute, rate]) => [shareOf(axis, axis.place(compute)), (rate - low) / (high - low)]);
@@ -160,7 +165,7 @@ function drawnAt(scene) {
 
 /** How far up between two places a text of so many lines covers no point, curve, R0 or words of an alert, the lowest such height; else the least crowded. */
 function emptyHeight(scene, [from, to], lines) {
-  const [low, high] = rateRange(ratesOf(scene));
+  const [low, high] = rangeOf(scene);
   const nearby = drawnAt(scene).filter(([across]) => across > from && across <= to).map(([, up]) => up);
   if (from < startEnd(scene)) nearby.push(...startAt(scene));
   const plot = scene.height * (1 - STRIP);
@@ -199,7 +204,7 @@ function posterior({ forecast: { ceiling_quantiles: quantiles, ceiling_known: kn
 
 /** How many pixels a text at this rate is moved up (below 0: down) so that it does not leave the plot. */
 function kept(scene, rate, lines) {
-  const [low, high] = rateRange(ratesOf(scene));
+  const [low, high] = rangeOf(scene);
   const height = scene.height * (1 - STRIP);
   const [up, half] = [(height * (rate - low)) / (high - low), (lines * LINE) / 2];
   return Math.max(half - up, 0) + Math.min(height - half - up, 0);
@@ -258,6 +263,6 @@ const plotHeight = ({ height }) => height * (1 - STRIP);
 
 /** How far up the plot a rate stands, 0 to 1. */
 function shareUp(scene, rate) {
-  const [low, high] = rateRange(ratesOf(scene));
+  const [low, high] = rangeOf(scene);
   return (rate - low) / (high - low);
 }

@@ -41,6 +41,9 @@ export const holds = (forecast) => Boolean(forecast && !forecast.withheld);
 /** The frozen forecast is drawn unless it is the one on show. @param {Scene} scene */
 export const showsFrozen = ({ view, forecast }) => Boolean(view.frozen?.band && view.frozen.id !== forecast?.id);
 
+/** What the chart is of, in Plotly's HTML. @param {any} view */
+export const measured = (view) => escaped(view.metric ?? "pass rate");
+
 /** The band's columns up to, or from, the last compute that the forecast has seen. */
 export function part(forecast, beyond, column) {
   const keep = forecast.band.compute.map((compute) => (beyond ? compute >= forecast.at_compute : compute <= forecast.at_compute));
@@ -159,7 +162,7 @@ function evaluations({ view, forecast, replay, axis, ink }) {
       marker: { color: points.map(colour), size, line: { color: points.map((p) => (seen(p) && !isEarly(p, forecast) ? ink.ink : ink.quiet)), width: crowded({ view }) ? 0 : 1 } },
       error_y: { type: "data", visible: !crowded({ view }), array: points.map((point) => point.se ?? 0), color: fade(ink.ink, 0.55), thickness: 1, width: 0 },
       customdata: points.map((point) => [plain(point.compute), point.step, spread(point), curveThere(drawnBand(forecast), point.compute), clock(point.time), whose(point), weighed(point, forecast)]),
-      hovertemplate: `%{customdata[0]} ${escaped(view.unit)} · step %{customdata[1]}%{customdata[5]}<br>pass rate %{y:.3f}%{customdata[2]}%{customdata[3]}%{customdata[6]}<br>%{customdata[4]}<extra></extra>`,
+      hovertemplate: `%{customdata[0]} ${escaped(view.unit)} · step %{customdata[1]}%{customdata[5]}<br>${measured(view)} %{y:.3f}%{customdata[2]}%{customdata[3]}%{customdata[6]}<br>%{customdata[4]}<extra></extra>`,
     },
   ];
 }
@@ -169,7 +172,7 @@ export function evaluationWords(view, forecast, id) {
   const point = view.points.find((one) => idOf(one) === id);
   if (!point) return "";
   const beside = inOneLine(curveThere(drawnBand(forecast), point.compute) + weighed(point, forecast));
-  return `${plain(point.compute)} ${view.unit}, step ${point.step}${whose(point)}: pass rate ${point.reward.toFixed(3)}${spread(point)}${beside}; ${clock(point.time)}.`;
+  return `${plain(point.compute)} ${view.unit}, step ${point.step}${whose(point)}: ${view.metric ?? "pass rate"} ${point.reward.toFixed(3)}${spread(point)}${beside}; ${clock(point.time)}.`;
 }
 
 const idOf = ({ attempt, step }) => `${attempt}-${step}`;

@@ -1,4 +1,4 @@
-// The chart of one run: reads /v1/runs/{id}/curve, draws it, follows the event stream, replays past forecasts.
+// The chart of one run, or of a metric of it: reads /v1/runs/{id}/curve, draws it, follows the event stream, replays past forecasts.
 
 import { api } from "../api.js";
 import { clock } from "../times.js";
@@ -13,7 +13,9 @@ import { startReplay } from "./replay.js";
 import { startStepping } from "./stepping.js";
 import { modeFromUrl, offered, startModeSwitch } from "./view.js";
 
-/** @param {HTMLElement} plot the element that holds the chart; `data-run` names the run */
+const UNMARKED = { frozen: null, checkpoints: [], refits: [], alerts: [] }; // as a metric's curve is, which says nothing of these
+
+/** @param {HTMLElement} plot the element that holds the chart; `data-run` names the run, or `data-url` says where another curve is read */
 export async function startCurve(plot) {
   const state = { view: null, past: null, mode: modeFromUrl() };
   const show = () => state.view && paint(plot, state);
@@ -23,9 +25,9 @@ export async function startCurve(plot) {
   });
   startModeSwitch(state, show);
   startStepping(plot, { say: (id) => evaluationWords(state.view, shownOf(state), id) });
-  await whenLive(plot, () => api(`/v1/runs/${plot.dataset.run}/curve`), (view) => {
-    state.view = view;
-    return replay.update(view); // shows it
+  await whenLive(plot, () => api(plot.dataset.url ?? `/v1/runs/${plot.dataset.run}/curve`), (found) => {
+    state.view = { ...UNMARKED, ...found };
+    return replay.update(state.view); // shows it
   }, show);
 }
 

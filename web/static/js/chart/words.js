@@ -4,8 +4,9 @@ import { interpolate, plain } from "./axis.js";
 
 /** @typedef {{median: number, lower: number, upper: number}} Estimate */
 
-/** @param {number} lower @param {number} upper @returns {number} digits after the point, four of a point */
+/** @param {number} lower @param {number} upper @returns {number} digits after the point, four of a point; few of a metric in percent */
 function decimals(lower, upper) {
+  if (upper - lower >= 2) return upper - lower < 20 ? 1 : 0;
   const further = Math.ceil(Math.log10(0.02 / (upper - lower)));
   return upper > lower ? Math.min(Math.max(2, 2 + further), 9) : 4;
 }

@@ -10,6 +10,7 @@ import { element, smallChart } from "./small-chart.js";
 const BUCKETS = 120; // one for every second pixel of a small chart
 const MOST_CHOSEN = 30;
 const LOOK_EVERY_MS = 10_000;
+const LEAST_TO_FORECAST = 4;
 
 /** @param {HTMLElement} section `data-run` names the run */
 export async function startTraining(section) {
@@ -48,7 +49,7 @@ export async function startTraining(section) {
 
   const show = () => {
     const focused = document.activeElement?.closest("[data-metric]")?.dataset.metric;
-    state.charts = state.metrics ? drawn(state, mode()) : [];
+    state.charts = state.metrics ? drawn(state, mode(), section.dataset.run) : [];
     place.replaceChildren(...state.charts.map(({ figure }) => figure));
     section.querySelector("[data-training-empty]").hidden = state.names.length > 0;
     section.removeAttribute("data-loading");
@@ -129,7 +130,7 @@ function panelsOf(names) {
 }
 
 /** All charts have one axis, so that what happens at once stands below one another; a series without compute has its steps. */
-function drawn({ names, metrics }, kind) {
+function drawn({ names, metrics }, kind, run) {
   const hasCompute = (series) => series.buckets.every((bucket) => bucket.compute !== null);
   const shared = computeAxis(kind === "time" || kind === "tokens" ? "linear" : kind, metrics.items.filter(hasCompute).flatMap(({ buckets }) => buckets.map((bucket) => bucket.compute)));
   const byName = new Map(metrics.items.map((series) => [series.metric, series]));
@@ -139,7 +140,9 @@ function drawn({ names, metrics }, kind) {
     const values = series.buckets.map((bucket) => bucket[column]);
     const axis = column === "compute" ? shared : computeAxis(kind, values);
     const chart = smallChart(panel, series, values.map((value) => share(axis, value)));
-    if (!panel.says) chart.figure.querySelector("figcaption").append(removal(panel.metric));
+    const caption = chart.figure.querySelector("figcaption");
+    if (isShare(series)) caption.append(forecastLink(run, panel.metric));
+    if (!panel.says) caption.append(removal(panel.metric));
     const name = (index) => `${column === "compute" ? `${plain(values[index])} ${metrics.unit}, ` : ""}step ${series.buckets[index].step}`;
     return { ...chart, name };
   });
@@ -148,6 +151,16 @@ function drawn({ names, metrics }, kind) {
 function share(axis, value) {
   const at = axis.mode === "log" ? Math.log10(axis.place(value)) : axis.place(value);
   return (at - axis.range[0]) / (axis.range[1] - axis.range[0]);
+}
+
+/** A metric between 0 and 1, with values enough for a forecast; another asks for its range on the page of its forecast. */
+function isShare({ points, buckets }) {
+  return points >= LEAST_TO_FORECAST && buckets.every(({ least, greatest }) => least === null || (least >= 0 && greatest <= 1));
+}
+
+function forecastLink(run, metric) {
+  const href = `/runs/${run}/forecast?metric=${encodeURIComponent(metric)}`;
+  return element("a", { class: "forecast", href, "aria-label": `Forecast ${metric}` }, "forecast");
 }
 
 function removal(metric) {

@@ -1,0 +1,90 @@
+"""A metric as a curve over compute: each step once, averaged where there are many, with the compute that it took."""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, datetime
+
+import pytest
+from sqlalchemy import insert
+from sqlalchemy.orm import Session, sessionmaker
+
+from server.metrics.curve import Point
+from server.metrics.models import MetricPoint
+from server.metrics.series import Series, series_of, spent_at
+from server.runs.models import Run
+from tests.server.forecasts.seeds import add_evaluations, make_run
+
+NOW = datetime(2026, 11, 28, tzinfo=UTC)
+
+
+@pytest.fixture
+def run(session: Session) -> Run:
+    return make_run(session)
+
+
+def log(session: Session, run: Run, values: dict[int, float], attempt: int = 1, spent: float | None = 0.5) -> None:
+    """Values of `eval/other` by step; a step takes `spent`, where that is told."""
+    row = {"run_id": run.id, "metric": "eval/other", "attempt": attempt, "time": NOW}
+    rows = [row | {"step": step, "compute": spent and spent * step, "value": value} for step, value in values.items()]
+    session.execute(insert(MetricPoint), rows)
+
+
+def read(session: Session, run: Run, most: int = 100) -> Series:
+    return series_of(session, [run.id], "eval/other", most)[run.id]
+
+
+def test_each_step_counts_once_by_the_newest_attempt_to_make_it(session: Session, run: Run) -> None:
+    log(session, run, {0: 0.1, 10: 0.2, 20: 0.3, 30: 0.4})
+    log(session, run, {20: 0.25, 30: 0.35}, attempt=2)
+    found = read(session, run)
+    assert [(p.step, p.attempt, p.compute, p.reward) for p in found.points] == [
+        (0, 1, 0.0, 0.1),
+        (10, 1, 5.0, 0.2),
+        (20, 2, 10.0, 0.25),
+        (30, 2, 15.0, 0.35),
+    ]
+    assert (found.logged, found.least, found.greatest, found.lost) == (4, 0.1, 0.35, 0)
+
+
+def test_many_are_averaged_with_their_compute_and_what_is_not_finite_is_left_out(session: Session, run: Run) -> None:
+    log(session, run, {step: float(step) for step in range(9)} | {9: math.nan, 10: math.inf})
+    found = read(session, run, most=3)
+    assert [(p.step, p.compute, p.reward) for p in found.points] == [(2, 0.5, 1.0), (5, 2.0, 4.0), (8, 3.5, 7.0)]
+    assert (found.logged, found.least, found.greatest) == (9, 0.0, 8.0)
+
+
+def test_the_largest_numbers_are_read(session: Session, run: Run) -> None:
+    log(session, run, dict.fromkeys(range(4), 1.7e308))
+    found = read(session, run, most=2)
+    assert (found.greatest, [p.reward for p in found.points]) == (1.7e308, [1e150, 1e150])
+
+
+def test_compute_that_was_not_logged_is_read_between_the_evaluations(session: Session, run: Run) -> None:
+    add_evaluations(session, run, [2.0, 4.0], [0.1, 0.2], first_step=20)
+    log(session, run, {0: 0.0, 10: 0.1, 25: 0.3, 30: 0.4, 50: 0.5}, spent=None)
+    found = read(session, run)
+    assert [(p.step, p.compute) for p in found.points] == [(0, 0.0), (10, 1.0), (25, 3.0), (30, 4.0)]
+    assert (found.logged, found.lost) == (5, 1)  # nobody says yet what step 50 took
+
+
+def test_where_nobody_says_how_much_compute_was_spent_no_point_is_left(session: Session, run: Run) -> None:
+    log(session, run, {0: 0.0, 10: 0.1}, spent=None)
+    found = read(session, run)
+    assert (found.points, found.logged, found.lost) == ([], 2, 2)
+
+
+def test_a_run_that_logged_nothing_has_an_empty_series(sessions: sessionmaker[Session]) -> None:
+    with sessions.begin() as session:
+        one, other = make_run(session), make_run(session)
+        log(session, one, {0: 0.5})
+        found = series_of(session, [one.id, other.id], "eval/other", 10)
+    assert [len(found[run.id].points) for run in (one, other)] == [1, 0]
+    assert found[other.id] == Series()
+
+
+@pytest.mark.parametrize(("step", "compute"), [(0, 0.0), (5, 5.0), (10, 10.0), (15, 40.0), (20, 70.0), (21, None)])
+def test_between_two_evaluations_compute_is_spent_evenly(step: int, compute: float | None) -> None:
+    evaluated = [Point(at, 1, spent, 0.5, None, None, None, NOW) for at, spent in ((10, 10.0), (20, 70.0))]
+    assert spent_at(step, evaluated) == compute
+    assert spent_at(step, []) is None
