@@ -15,6 +15,8 @@ import numpy as np
 from sqlalchemy import text
 from sqlalchemy.orm import Session
 
+from forecurve.spent import spent_at
+
 from .curve import Point, validation_curves
 
 
@@ -50,7 +52,8 @@ def series_of(session: Session, run_ids: Iterable[str], metric: str, most: int) 
 
 
 def _series(rows: Sequence[Any], evaluated: Sequence[Point]) -> Series:
-    spent = [row.compute if row.compute is not None else spent_at(row.place, evaluated) for row in rows]
+    steps, computes = [point.step for point in evaluated], [point.compute for point in evaluated]
+    spent = [row.compute if row.compute is not None else spent_at(row.place, steps, computes) for row in rows]
     points = [
         Point(row.step, row.attempt, compute, row.value, prompts=None, samples=None, variance=None, time=row.time)
         for row, compute in zip(rows, spent, strict=True)
@@ -63,16 +66,6 @@ def _series(rows: Sequence[Any], evaluated: Sequence[Point]) -> Series:
         greatest=max(row.greatest for row in rows),
         lost=len(rows) - len(points),
     )
-
-
-def spent_at(step: float, evaluated: Sequence[Point]) -> float | None:
-    """The compute that a run had spent at a step, read between its evaluations, or between its beginning and the first
-    of them; None after the last."""
-    if not evaluated or step > evaluated[-1].step:
-        return None
-    steps, spent = [point.step for point in evaluated], [point.compute for point in evaluated]
-    beginning = ([0], [0.0]) if steps[0] > 0 else ([], [])
-    return float(np.interp(step, [*beginning[0], *steps], [*beginning[1], *spent]))
 
 
 _POINTS = text("""

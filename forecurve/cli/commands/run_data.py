@@ -11,7 +11,7 @@ from forecurve.limits import OVER
 
 from ..asking.naming import Named
 from ..asking.service import Answer, Service, asks_service
-from ..given.flags import RunId
+from ..given.flags import OfMetric, RunId
 from ..showing.rows_out import FormFlag, OutFlag, rows_answer
 
 if TYPE_CHECKING:
@@ -50,21 +50,24 @@ def metrics(
 def export(
     service: Service,
     run_ids: Annotated[list[str], Named("run"), typer.Argument(metavar="RUN...", help="Their ids, or names.")],
+    metric: OfMetric = None,
     form: FormFlag = None,
     out: OutFlag = None,
 ) -> Answer:
     """Write evaluations as `forecurve fit` reads them.
 
     forecurve run export RUN... | forecurve fit -
+    forecurve run export RUN... --metric eval/aime24 | forecurve fit -
 
     A series is a run's name, without `(seed 1)` at its end where that is its seed, and with its id behind where two
     have the same name and seed.
     """
-    from ..showing.curve_rows import CURVE_COLUMNS, curve_rows
+    from ..showing.curve_rows import CURVE_COLUMNS, checked_metric, curve_rows
 
     runs = [service.api.run(run_id) for run_id in dict.fromkeys(run_ids)]
     series = [(run["name"], run) for run in runs]
-    return rows_answer(CURVE_COLUMNS, curve_rows(service.api, series), form, out)
+    metric = checked_metric(service.api, runs, metric)
+    return rows_answer(CURVE_COLUMNS, curve_rows(service.api, series, metric), form, out)
 
 
 def _no_metrics(run: dict[str, Any]) -> str:

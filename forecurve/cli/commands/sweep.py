@@ -11,7 +11,7 @@ from forecurve.limits import OVER
 
 from ..asking.naming import Named
 from ..asking.service import Answer, Service, asks_service
-from ..given.flags import Limit
+from ..given.flags import Limit, OfMetric
 from ..showing.rows_out import FormFlag, OutFlag, rows_answer
 
 app = typer.Typer(no_args_is_help=True, help="Ablation sweeps: plan, submit, list, show, stop, export.")
@@ -91,15 +91,20 @@ def stop(
 
 @app.command()
 @asks_service
-def export(service: Service, sweep_id: SweepId, form: FormFlag = None, out: OutFlag = None) -> Answer:
+def export(
+    service: Service, sweep_id: SweepId, metric: OfMetric = None, form: FormFlag = None, out: OutFlag = None
+) -> Answer:
     """Write evaluations as `forecurve fit` reads them. Each arm is a series.
 
     forecurve sweep export SWEEP | forecurve compare - --control control
+    forecurve sweep export SWEEP --metric eval/aime24 | forecurve compare - --control control
     """
-    from ..showing.curve_rows import CURVE_COLUMNS, curve_rows
+    from ..showing.curve_rows import CURVE_COLUMNS, checked_metric, curve_rows
 
-    series = [(run["arm"] or run["name"], run) for run in service.api.sweep(sweep_id)["runs"]]
-    return rows_answer(CURVE_COLUMNS, curve_rows(service.api, series), form, out)
+    runs = service.api.sweep(sweep_id)["runs"]
+    series = [(run["arm"] or run["name"], run) for run in runs]
+    metric = checked_metric(service.api, runs, metric)
+    return rows_answer(CURVE_COLUMNS, curve_rows(service.api, series, metric), form, out)
 
 
 def _print_plan(planned: dict[str, Any]) -> None:

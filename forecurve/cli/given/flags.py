@@ -27,6 +27,9 @@ Changes = Annotated[
 ]
 Preset = Annotated[str | None, typer.Option("--preset", help="A preset's name; see `forecurve recipe presets`.")]
 RunId = Annotated[str, Named("run"), typer.Argument(metavar="RUN", help="Its id, or its name.")]
+OfMetric = Annotated[
+    str | None, typer.Option("--metric", help="The values of this metric in place of the evaluations.")
+]
 OfRun = Annotated[str | None, Named("run"), typer.Option("--run", help="Only those of this run.")]
 OfSweep = Annotated[str | None, Named("sweep"), typer.Option("--sweep", help="Only runs of this sweep.")]
 RecipeFile = Annotated[Path | None, typer.Option("--recipe", help="A recipe in YAML or JSON.")]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from forecurve.signs import visible
+from forecurve.spent import spent_at
 
 if TYPE_CHECKING:
     from forecurve.client.api import Api
@@ -17,10 +19,33 @@ CURVE_COLUMNS = ["series", "compute", "reward", "prompts", "samples", "seed", "u
 Named = tuple[str, Mapping[str, Any]]  # the name of a series, and a run of it
 
 
-def curve_rows(api: Api, runs: Sequence[Named]) -> Iterator[dict[str, Any]]:
+def checked_metric(api: Api, runs: Iterable[Mapping[str, Any]], metric: str | None) -> str | None:
+    """The metric, where one of the runs has logged it; as a rule the first has.
+
+    Raises:
+        CliError: none has.
+    """
+    from forecurve.recipes.errors import suggestion
+
+    from ..errors import bad_input
+
+    if metric is None:
+        return None
+    known: set[str] = set()
+    for run in runs:
+        known |= set(api.metric_names(run["id"]))
+        if metric in known:
+            return metric
+    raise bad_input(f"--metric: none of these runs has logged {metric!r}{suggestion(metric, sorted(known))}")
+
+
+def curve_rows(api: Api, runs: Sequence[Named], metric: str | None = None) -> Iterator[dict[str, Any]]:
     """A row an evaluation, run after run; seeds of one arm that are called by it are one series.
 
     On stderr it is said which runs have none, and that units differ.
+
+    Args:
+        metric: whose values take the place of the evaluations.
     """
     units = sorted({run["compute_unit"] for _, run in runs})
     if len(units) > 1:
@@ -29,13 +54,26 @@ def curve_rows(api: Api, runs: Sequence[Named]) -> Iterator[dict[str, Any]]:
     times = Counter((name, run["seed"]) for name, (_, run) in zip(series, runs, strict=True))
     for name, (_, run) in zip(series, runs, strict=True):
         only = times[name, run["seed"]] == 1
-        found = api.evaluations(run["id"])
-        if not found["items"]:
-            print(f"{visible(name)} ({run['id']}) is left out: it has no evaluations yet", file=sys.stderr)
-        for evaluation in found["items"]:
-            yield _row(name if only else f"{name} ({run['id']})", run, found["unit"], evaluation)
+        found = _values(api, run["id"], metric) if metric else api.evaluations(run["id"])["items"]
+        if not found:
+            none = f"no values of {visible(metric)} whose compute is known" if metric else "no evaluations yet"
+            print(f"{visible(name)} ({run['id']}) is left out: it has {none}", file=sys.stderr)
+        for point in found:
+            yield _row(name if only else f"{name} ({run['id']})", run, point)
 
 
-def _row(series: str, run: Mapping[str, Any], unit: str, evaluation: Mapping[str, Any]) -> dict[str, Any]:
-    measured = {column: evaluation[column] for column in ("compute", "reward", "prompts", "samples")}
-    return {"series": series, **measured, "seed": run["seed"], "unit": unit}
+def _row(series: str, run: Mapping[str, Any], point: Mapping[str, Any]) -> dict[str, Any]:
+    measured = {column: point.get(column) for column in ("compute", "reward", "prompts", "samples")}
+    return {"series": series, **measured, "seed": run["seed"], "unit": run["compute_unit"]}
+
+
+def _values(api: Api, run_id: str, metric: str) -> list[dict[str, Any]]:
+    """The finite values of a metric; where it was logged without compute, that is read between the evaluations."""
+    points = [point for point in api.metric_points(run_id, metric) if math.isfinite(float(point["value"]))]
+    told = all(point["compute"] is not None for point in points)
+    evaluated = [] if told else api.evaluations(run_id)["items"]
+    steps, spent = [one["step"] for one in evaluated], [one["compute"] for one in evaluated]
+    for point in points:
+        if point["compute"] is None:
+            point["compute"] = spent_at(point["step"], steps, spent)
+    return [{"compute": one["compute"], "reward": one["value"]} for one in points if one["compute"] is not None]

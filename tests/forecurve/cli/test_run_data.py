@@ -10,11 +10,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from sqlalchemy import insert
+from sqlalchemy import insert, update
 from sqlalchemy.orm import Session, sessionmaker
 
 from forecurve.science import Curve, fit
-from server.metrics.models import MetricPoint
+from server.metrics.models import Evaluation, MetricPoint
 from server.runs.models import Run
 from tests.web import seeding
 
@@ -186,6 +186,32 @@ def test_runs_of_one_name_and_seed_stay_apart(
         f"control ({second})",
         "control",
     ]
+
+
+def test_a_metric_is_exported_in_place_of_the_evaluations(
+    forecurve: Forecurve, service: str, sessions: sessionmaker[Session], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second, none = (seeded_run(sessions, name) for name in ("one", "two", "three"))
+    _points(sessions, first, "eval/other", [float("nan"), *(20 + 5 * k**0.5 for k in range(20))])
+    _points(sessions, second, "eval/other", [30.0, 40.0])
+    with sessions.begin() as session:
+        session.execute(update(MetricPoint).where(MetricPoint.run_id == second).values(compute=None))
+        evaluated = session.query(Evaluation).filter_by(run_id=second).order_by(Evaluation.step)[:2]
+        at_step_1 = evaluated[1].compute / evaluated[1].step
+
+    exported = forecurve("run", "export", first, second, none, "--metric", "eval/other")
+    told = csv.DictReader(io.StringIO(exported.out))
+    rows = [(row["series"], float(row["compute"]), float(row["reward"])) for row in told]
+    assert [row for row in rows if row[0] == "one"] == [("one", k / 10, 20 + 5 * (k - 1) ** 0.5) for k in range(1, 21)]
+    assert [row for row in rows if row[0] == "two"] == [("two", 0.0, 30.0), ("two", pytest.approx(at_step_1), 40.0)]
+    assert "three" in exported.err
+    assert "no values of eval/other whose compute is known" in exported.err
+    monkeypatch.setattr(sys, "stdin", _Piped(forecurve("run", "export", first, "--metric", "eval/other").out))
+    (fitted,) = forecurve("fit", "-", "--range", "0,100", "--json").json["series"]
+    assert (fitted["points"], fitted["A"]["lower"] > 40) == (20, True)
+    assert "none of these runs has logged 'eval/othr'; did you mean `eval/other`?" in (
+        forecurve("run", "export", first, none, "--metric", "eval/othr").err
+    )
 
 
 def test_a_sweep_is_exported_with_its_arms_as_series(

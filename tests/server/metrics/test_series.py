@@ -9,9 +9,8 @@ import pytest
 from sqlalchemy import insert
 from sqlalchemy.orm import Session, sessionmaker
 
-from server.metrics.curve import Point
 from server.metrics.models import MetricPoint
-from server.metrics.series import Series, series_of, spent_at
+from server.metrics.series import Series, series_of
 from server.runs.models import Run
 from tests.server.forecasts.seeds import add_evaluations, make_run
 
@@ -81,10 +80,3 @@ def test_a_run_that_logged_nothing_has_an_empty_series(sessions: sessionmaker[Se
         found = series_of(session, [one.id, other.id], "eval/other", 10)
     assert [len(found[run.id].points) for run in (one, other)] == [1, 0]
     assert found[other.id] == Series()
-
-
-@pytest.mark.parametrize(("step", "compute"), [(0, 0.0), (5, 5.0), (10, 10.0), (15, 40.0), (20, 70.0), (21, None)])
-def test_between_two_evaluations_compute_is_spent_evenly(step: int, compute: float | None) -> None:
-    evaluated = [Point(at, 1, spent, 0.5, None, None, None, NOW) for at, spent in ((10, 10.0), (20, 70.0))]
-    assert spent_at(step, evaluated) == compute
-    assert spent_at(step, []) is None
