@@ -9,6 +9,7 @@ from fastapi import APIRouter, Query, Response
 from forecurve.limits import MAX_STEP
 from server.access.idempotency import IdempotentRoute
 from server.dependencies import Caller, DbSession, Now, Operator, Reader, require_run
+from server.filters import SomeRuns
 from server.problems import problems
 from server.runs.service import get_run
 from server.runs.views import run_view
@@ -16,7 +17,7 @@ from server.runs.views import run_view
 from . import past, service
 from .curve import Point, validation_curve
 from .ingest import take_batch
-from .overview import thinned
+from .overview import metrics_of_runs, thinned
 from .schemas import (
     Batch,
     BatchAnswer,
@@ -27,6 +28,7 @@ from .schemas import (
     PointRead,
     RunImport,
     RunImported,
+    RunsMetrics,
     ThinnedMetrics,
 )
 from .variance import standard_error
@@ -91,6 +93,20 @@ def read_thinned_metrics(
     """Whole series for drawing: each in so many buckets at most, with mean, least and greatest value."""
     run = get_run(session, run_id)
     return ThinnedMetrics(unit=run.compute_unit, items=thinned(session, run_id, metric or (), buckets))
+
+
+@router.get("/runs:metrics", responses=problems(404))
+def read_metrics_of_runs(
+    runs: SomeRuns,
+    session: DbSession,
+    _: Reader,
+    metric: Annotated[
+        list[str] | None, Query(max_length=50, description="Names of metrics; given several times.")
+    ] = None,
+    buckets: Annotated[int, Query(ge=1, le=300, description="Most points a series.")] = 60,
+) -> RunsMetrics:
+    """The names of the metrics of up to 20 runs, and whole series of those asked for, to draw over one another."""
+    return metrics_of_runs(session, runs, metric or (), buckets)
 
 
 @router.get("/runs/{run_id:id}/evaluations", responses=problems(404))

@@ -10,7 +10,10 @@ from collections.abc import Sequence
 from sqlalchemy import text
 from sqlalchemy.orm import Session
 
-from .schemas import Bucket, ThinnedSeries
+from server.runs.models import Run
+
+from .schemas import Bucket, RunSeries, RunsMetrics, ThinnedSeries
+from .service import metric_names
 
 
 def thinned(session: Session, run_id: str, metrics: Sequence[str], buckets: int) -> list[ThinnedSeries]:
@@ -26,6 +29,19 @@ def thinned(session: Session, run_id: str, metrics: Sequence[str], buckets: int)
         found.not_finite += points - finite
         found.buckets.append(Bucket(**dict(zip(_COLUMNS, bucket, strict=True))))
     return list(series.values())
+
+
+def metrics_of_runs(session: Session, runs: Sequence[Run], metrics: Sequence[str], buckets: int) -> RunsMetrics:
+    """What was logged by any of the runs, and the `thinned` series of `metrics` of each that has logged them."""
+    names = {run.id: metric_names(session, run.id) for run in runs}
+    items = [
+        RunSeries(run_id=run.id, **dict(series))
+        for run in runs
+        for series in thinned(session, run.id, [name for name in metrics if name in names[run.id]], buckets)
+    ]
+    units = {run.compute_unit for run in runs}
+    unit = units.pop() if len(units) == 1 else None
+    return RunsMetrics(unit=unit, metrics=sorted({name for each in names.values() for name in each}), items=items)
 
 
 _COLUMNS = "step", "compute", "mean", "least", "greatest"

@@ -164,6 +164,18 @@ class ThinnedMetrics(BaseModel):
     items: list[ThinnedSeries]
 
 
+class RunSeries(ThinnedSeries):
+    run_id: str
+
+
+class RunsMetrics(BaseModel):
+    """Metrics of several runs; `unit` is null when they are not in one unit."""
+
+    unit: str | None
+    metrics: list[str] = Field(description="Names of all that one of them has logged.")
+    items: list[RunSeries] = Field(description="Of the metrics asked for, run by run; none where a run has no points.")
+
+
 class EvaluationRead(BaseModel):
     step: int
     attempt: int

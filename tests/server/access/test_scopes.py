@@ -33,6 +33,7 @@ DOORS = {
     "GET /v1/runs:count": READ,
     "GET /v1/runs:compare": READ,
     "GET /v1/runs:curves": READ,
+    "GET /v1/runs:metrics": READ,
     "GET /v1/runs/{run_id}": READ,
     "PATCH /v1/runs/{run_id}": OPERATE,
     "POST /v1/runs/{run_id}:archive": OPERATE,
@@ -94,6 +95,7 @@ MAY = {
 QUERIES = {
     "GET /v1/runs:compare": {"run_id": "unknown"},
     "GET /v1/runs:curves": {"run_id": "unknown"},
+    "GET /v1/runs:metrics": {"run_id": "unknown"},
     "GET /v1/runs/{run_id}/metrics:forecast": {"metric": "unknown"},
 }
 

@@ -24,12 +24,14 @@ startThemeSwitch();
 
 const curve = document.querySelector("[data-chart=curve]");
 const training = document.querySelector("[data-training]");
+const many = document.querySelector("[data-training-many]");
 const overlay = document.querySelector("[data-chart=overlay]");
 const log = document.querySelector("[data-log]");
 if (curve) import("./chart/curve.js").then(({ startCurve }) => startCurve(curve), missing("[data-chart-error]"));
 if (overlay) import("./chart/overlay.js").then(({ startOverlay }) => startOverlay(overlay), missing("[data-chart-error]"));
 if (training) whenSeen(training, () => import("./training/section.js").then(({ startTraining }) => startTraining(training), missing("[data-training-error]")));
 
+if (many) whenSeen(many, () => import("./training/many.js").then(({ startMany }) => startMany(many), missing("[data-training-error]")));
 if (log) import("./log.js").then(({ startLog }) => startLog(log), missing("[data-log-error]"));
 
 startTrackRecord();

@@ -33,7 +33,7 @@ export async function startOverlay(plot) {
   const show = () => state.view && paint(plot, state);
   startModeSwitch(state, show);
   startKeys(state, show);
-  takeAlong(["x", "show"]);
+  takeAlong(["x", "show", "metric"]);
   startDrawing(state);
   document.addEventListener("htmx:after:swap", () => state.view && name(state.view.runs) && show());
   plot.addEventListener("zoomed", (event) => {

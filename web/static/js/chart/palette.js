@@ -29,6 +29,9 @@ export function seriesColour(series) {
   return style.getPropertyValue(series === null ? "--neutral" : `--series-${series % SERIES}`).trim();
 }
 
+/** @param {number | null} series null is the control @returns {string} the class whose colour is its own */
+export const seriesColourName = (series) => (series === null ? "neutral" : `series-${series % SERIES}`);
+
 /** Of a series' name: text takes more contrast with the paper than a line. @param {number | null} series @param {string} ink #rrggbb */
 export function nameColour(series, ink) {
   const [ours, theirs] = [seriesColour(series), ink].map((hex) => [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16)));

@@ -15,15 +15,19 @@ export function toUrl(changes) {
 
 /** Another control, order or page, or a run more or less, is asked for with the view as it is: `names` are what the URL says of it. @param {string[]} names */
 export function takeAlong(names) {
-  const said = () => names.map((name) => [name, fromUrl(name)]).filter(([, value]) => value !== null);
-  document.addEventListener("formdata", ({ target, formData }) => {
-    if (target.matches("[data-filter]")) for (const [name, value] of said()) formData.set(name, value);
-  });
+  const told = (parameters) => {
+    const here = new URLSearchParams(location.search);
+    for (const name of names.filter((each) => here.has(each))) {
+      parameters.delete(name);
+      for (const value of here.getAll(name)) parameters.append(name, value);
+    }
+  };
+  document.addEventListener("formdata", ({ target, formData }) => target.matches("[data-filter]") && told(formData));
   document.addEventListener("click", ({ target }) => {
     const link = target.closest("a.remove, a.draw, .paging a, .sortable th a");
     if (!link) return;
     const url = new URL(link.href);
-    for (const [name, value] of said()) url.searchParams.set(name, value);
+    told(url.searchParams);
     link.href = url.href;
   });
 }

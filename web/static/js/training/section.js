@@ -2,13 +2,12 @@
 // Loaded when the section comes into sight. Chosen metrics stand in the URL.
 
 import { api, ApiError } from "../api.js";
-import { computeAxis, plain } from "../chart/axis.js";
+import { computeAxis, plain, shareOf } from "../chart/axis.js";
 import { say } from "../notice.js";
-import { chosen, overview } from "./panels.js";
+import { choose as toUrl, chosenNames, offer, panelsOf, removal } from "./choice.js";
 import { element, smallChart } from "./small-chart.js";
 
 const BUCKETS = 120; // one for every second pixel of a small chart
-const MOST_CHOSEN = 30;
 const LOOK_EVERY_MS = 10_000;
 const LEAST_TO_FORECAST = 4;
 
@@ -93,9 +92,9 @@ export async function startTraining(section) {
   });
   place.addEventListener("click", (event) => {
     const button = event.target.closest("[data-remove]");
-    if (button) choose(fromUrl().filter((name) => name !== button.dataset.remove));
+    if (button) choose(chosenNames().filter((name) => name !== button.dataset.remove));
   });
-  select.addEventListener("forecurve:chosen", () => select.value && choose([...fromUrl(), select.value]));
+  select.addEventListener("forecurve:chosen", () => select.value && choose([...chosenNames(), select.value]));
   document.addEventListener("change", (event) => event.target.name === "x" && state.metrics && show());
   document.body.addEventListener("forecurve:refresh", ({ detail }) => {
     const done = load();
@@ -112,22 +111,7 @@ export async function startTraining(section) {
 }
 
 const mode = () => document.querySelector("input[name=x]:checked")?.value ?? "log";
-const fromUrl = () => new URLSearchParams(location.search).getAll("metric").slice(0, MOST_CHOSEN);
 const chartOf = (state, target) => state.charts.find(({ figure }) => figure.contains(target));
-
-function toUrl(names) {
-  const url = new URL(location.href);
-  url.searchParams.delete("metric");
-  for (const name of new Set(names)) url.searchParams.append("metric", name);
-  history.replaceState(history.state, "", url);
-}
-
-/** The overview, then what was chosen beside it. */
-function panelsOf(names) {
-  const fixed = overview(names);
-  const known = new Set(fixed.map(({ metric }) => metric));
-  return [...fixed, ...fromUrl().filter((name) => names.includes(name) && !known.has(name)).map(chosen)];
-}
 
 /** All charts have one axis, so that what happens at once stands below one another; a series without compute has its steps. */
 function drawn({ names, metrics }, kind, run) {
@@ -139,18 +123,13 @@ function drawn({ names, metrics }, kind, run) {
     const column = hasCompute(series) && kind !== "steps" ? "compute" : "step";
     const values = series.buckets.map((bucket) => bucket[column]);
     const axis = column === "compute" ? shared : computeAxis(kind, values);
-    const chart = smallChart(panel, series, values.map((value) => share(axis, value)));
+    const chart = smallChart(panel, series, values.map((value) => shareOf(axis, axis.place(value))));
     const caption = chart.figure.querySelector("figcaption");
     if (isShare(series)) caption.append(forecastLink(run, panel.metric));
     if (!panel.says) caption.append(removal(panel.metric));
     const name = (index) => `${column === "compute" ? `${plain(values[index])} ${metrics.unit}, ` : ""}step ${series.buckets[index].step}`;
     return { ...chart, name };
   });
-}
-
-function share(axis, value) {
-  const at = axis.mode === "log" ? Math.log10(axis.place(value)) : axis.place(value);
-  return (at - axis.range[0]) / (axis.range[1] - axis.range[0]);
 }
 
 /** A metric between 0 and 1, with values enough for a forecast; another asks for its range on the page of its forecast. */
@@ -163,10 +142,6 @@ function forecastLink(run, metric) {
   return element("a", { class: "forecast", href, "aria-label": `Forecast ${metric}` }, "forecast");
 }
 
-function removal(metric) {
-  return element("button", { type: "button", class: "plain", "data-remove": metric, "aria-label": `Remove ${metric}` }, "×");
-}
-
 /** Over what the charts are, while no place is pointed at. */
 function extent({ metrics }) {
   const column = mode() === "steps" ? "step" : "compute";
@@ -175,29 +150,3 @@ function extent({ metrics }) {
   return column === "step" ? `over steps, up to ${plain(last)}` : `over compute, up to ${plain(last)} ${metrics.unit}`;
 }
 
-/** What is not shown yet, by the first part of its name. Somebody may be choosing: the same is not offered anew, and what they are at stays. */
-function offer(select, names) {
-  const shown = new Set(panelsOf(names).map(({ metric }) => metric));
-  const others = names.filter((each) => !shown.has(each));
-  const full = fromUrl().length >= MOST_CHOSEN;
-  const offered = JSON.stringify([full, others]);
-  if (select.dataset.offered === offered) return;
-  select.dataset.offered = offered;
-  const at = select.value;
-  select.replaceChildren(element("option", { value: "" }, full ? `${MOST_CHOSEN} are shown: remove one first` : "choose a metric"), ...(full ? [] : grouped(others)));
-  select.value = others.includes(at) && !full ? at : "";
-  select.closest("label").hidden = others.length === 0;
-}
-
-function grouped(names) {
-  const groups = new Map();
-  for (const name of names) {
-    const group = name.includes("/") ? name.split("/")[0] : "others";
-    groups.set(group, [...(groups.get(group) ?? []), name]);
-  }
-  return [...groups].map(([label, members]) => {
-    const group = element("optgroup", { label });
-    group.append(...members.map((name) => element("option", { value: name }, name)));
-    return group;
-  });
-}

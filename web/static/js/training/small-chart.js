@@ -3,7 +3,7 @@
 
 import { plain } from "../chart/axis.js";
 
-const SIZE = { width: 1000, height: 100 };
+export const SIZE = { width: 1000, height: 100 };
 const SVG = "http://www.w3.org/2000/svg";
 
 /**
@@ -29,10 +29,8 @@ export function smallChart(panel, series, places) {
   drawing.append(...shapes(buckets, places, low, high), rule);
   const figure = element("figure", { class: "small-chart", tabindex: "0", title: `${panel.metric}, ${series.points} points`, "data-metric": panel.metric });
   const faults = series.not_finite ? [element("span", { class: "alarm" }, `${series.not_finite} not finite`)] : [];
-  const scale = element("div", { class: "scale", "aria-hidden": "true" });
-  if (newest >= 0) scale.append(...[high, low].map((end) => element("span", {}, panel.unit === "share" ? written(end, "share") : plain(end))));
   const drawn = element("div", { class: "drawn" });
-  drawn.append(drawing, scale);
+  drawn.append(drawing, scaleOf(panel, newest < 0 ? [] : [high, low]));
   const caption = element("figcaption", {});
   caption.append(element("span", { class: "what" }, panel.title), ...faults, value);
   figure.append(caption, drawn);
@@ -54,8 +52,15 @@ export function smallChart(panel, series, places) {
   return { figure, places, point };
 }
 
+/** The ends of the axis, from above to below. @param {import("./panels.js").Panel} panel @param {number[]} ends */
+export function scaleOf(panel, ends) {
+  const scale = element("div", { class: "scale", "aria-hidden": "true" });
+  scale.append(...ends.map((end) => element("span", {}, panel.unit === "share" ? written(end, "share") : plain(end))));
+  return scale;
+}
+
 /** The range of the means and some air, within what such values can be: one step's spike shall not press everything else flat. */
-function range(buckets, most) {
+export function range(buckets, most) {
   const means = buckets.map((bucket) => bucket.mean).filter((mean) => mean !== null);
   if (means.length === 0) return [0, 1];
   const [low, high] = [Math.min(...means), Math.max(...means)];
@@ -75,18 +80,18 @@ function shapes(buckets, places, low, high) {
 }
 
 /** Indices of buckets between those without a finite value, which leave a gap. */
-function stretches(buckets) {
+export function stretches(buckets) {
   const found = [[]];
   buckets.forEach((bucket, index) => (bucket.mean === null ? found.push([]) : found.at(-1).push(index)));
   return found.filter((indices) => indices.length > 0);
 }
 
-function nearest(places, place) {
+export function nearest(places, place) {
   return places.reduce((best, at, index) => (best < 0 || Math.abs(at - place) < Math.abs(places[best] - place) ? index : best), -1);
 }
 
 /** @param {number} value @param {string} unit in the plural, where it has one */
-function written(value, unit) {
+export function written(value, unit) {
   if (unit === "share") return `${plain(100 * value)} %`;
   return `${plain(value)} ${plain(value) === "1" ? unit.replace(/s$/, "") : unit}`.trim();
 }
@@ -99,7 +104,7 @@ export function element(tag, attributes, text) {
   return made;
 }
 
-function vector(tag, attributes) {
+export function vector(tag, attributes) {
   const made = document.createElementNS(SVG, tag);
   for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, String(value));
   return made;
