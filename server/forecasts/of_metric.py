@@ -18,6 +18,7 @@ from sqlalchemy.orm import Session
 from forecurve.digits import as_given
 from forecurve.limits import is_compute
 from forecurve.science import CurveError, fit
+from forecurve.science.checks import bounds_of
 from server.errors import Invalid, NotFound
 from server.events.service import current_cursor
 from server.metrics.series import Series, series_of
@@ -60,8 +61,7 @@ def metric_curve(
         Invalid: the range is none, values lie outside it, or nobody says how much compute they took.
         Busy: others are being worked out.
     """
-    if not low < high:
-        raise Invalid.field("high", high, f"a number above low is needed, which is {as_given(low)}")
+    _check_range(low, high)
     if budget is not None and not (budget > 0 and is_compute(budget)):
         raise Invalid.field("budget", budget, "an amount of compute above 0 is needed")
     cursor = current_cursor(session)  # what commits while we read is seen again by who follows the stream from here
@@ -95,6 +95,15 @@ def metric_curve(
 def _past(session: Session, run: Run) -> list[PastRun]:
     past = past_runs(session, run)
     return telling_runs(session, run, past)[:MOST_PAST]
+
+
+def _check_range(low: float, high: float) -> None:
+    if not low < high:
+        raise Invalid.field("high", high, f"a number above low is needed, which is {as_given(low)}")
+    try:
+        bounds_of((low, high))
+    except CurveError as error:
+        raise Invalid.field("high", high, f"{error.message}; {error.way_out}") from None
 
 
 def _checked(series: Series, metric: str, low: float, high: float) -> Series:
