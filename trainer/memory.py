@@ -1,7 +1,8 @@
-"""Running out of memory, told as what to change."""
+"""Memory: the most that a step took, and running out of it told as what to change."""
 
 from __future__ import annotations
 
+import resource
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -9,6 +10,20 @@ import torch
 
 from forecurve.recipes import Recipe
 from trainer.errors import OutOfMemory
+from trainer.types import Memory
+
+
+def forget_peak(device: torch.device) -> None:
+    """From here on the peak of a GPU is counted anew."""
+    if device.type == "cuda":
+        torch.cuda.reset_peak_memory_stats(device)
+
+
+def peak_memory(device: torch.device) -> Memory:
+    """Of a GPU what torch has allocated at most since `forget_peak`; of a CPU what this process ever had in memory."""
+    if device.type == "cuda":
+        return Memory(torch.cuda.max_memory_allocated(device), torch.cuda.get_device_properties(device).total_memory)
+    return Memory(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)  # Linux counts it in KiB
 
 
 @contextmanager

@@ -178,6 +178,14 @@ class EvaluationResult:
 
 
 @dataclass(frozen=True, slots=True)
+class Memory:
+    """The most that a process held at once, in bytes; and of how much, where that is its own (a GPU's)."""
+
+    peak: int
+    total: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class StepResult:
     """One optimiser step: its metrics and the weights that came out of it.
 
@@ -191,6 +199,7 @@ class StepResult:
     applied: bool
     not_finite: bool
     cost: Cost
+    memory: Memory | None = None
 
 
 @dataclass(frozen=True, slots=True)

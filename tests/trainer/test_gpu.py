@@ -208,6 +208,18 @@ def test_memory_that_does_not_suffice_is_named_with_what_to_lower(recipe, group,
         torch.cuda.set_per_process_memory_fraction(1.0)
 
 
+def test_the_memory_of_a_step_is_its_own_peak_and_not_that_of_steps_before(recipe, group, tmp_path):
+    knobs = recipe()
+    learner = Learner(knobs, huggingface.load(small_qwen(tmp_path / "qwen")), "cuda")
+    long, short = ([group(knobs, i, [1, 0, 1, 0], lengths=[length] * 4) for i in range(4)] for length in (1000, 8))
+    learner.step(short)  # makes the optimiser's moments
+    peaks = [learner.step(groups).memory for groups in (short, long, short)]
+    total = torch.cuda.get_device_properties(0).total_memory
+    assert [memory.total for memory in peaks] == [total] * 3
+    assert peaks[2].peak == pytest.approx(peaks[0].peak, rel=0.1)
+    assert 0 < peaks[0].peak < 0.5 * peaks[1].peak < total
+
+
 @pytest.mark.ray
 @pytest.mark.usefixtures("own_ray")
 def test_a_run_under_ray_trains_on_a_gpu_counts_it_and_goes_on_from_its_checkpoint(recipe, tmp_path):

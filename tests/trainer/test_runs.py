@@ -31,7 +31,7 @@ FULL_SCALERL = {
     "length_control.after_high": 12,
 }
 JOB = parser().parse_args(["--run", "--no-ray"])
-TIMED = ("time/", "throughput/", "ledger/")
+TIMED = ("time/", "throughput/", "ledger/", "memory/")
 
 
 class FakeRun:

@@ -25,7 +25,7 @@ from trainer.learner.optimizer import PolicyOptimizer
 from trainer.learner.plan import MICRO_TOKENS, ROWS_PER_BUCKET, MicroBatch, Rows, micro_batches, shares
 from trainer.learner.ranks import Ranks, shard, whole
 from trainer.measuring.clock import Stopwatch
-from trainer.memory import memory_named, suppress_out_of_memory
+from trainer.memory import forget_peak, memory_named, peak_memory, suppress_out_of_memory
 from trainer.models.base import Policy, pad_left
 from trainer.models.packed import kernel_takes
 from trainer.types import Group, LearnerState, StepResult, WeightVersion
@@ -79,6 +79,7 @@ class Learner:
             OutOfMemory: the batch does not fit; the text says what to lower.
         """
         watch = Stopwatch.start()
+        forget_peak(self._device)
         self.version += 1
         batch = training_batch(groups, self.recipe.algorithm)
         metrics: dict[str, float] = {"train/kept_prompts": float(len(batch.prompts) if batch else 0)}
@@ -89,7 +90,8 @@ class Learner:
             not_finite = metrics["train/skipped"] > 0
         applied = batch is not None and not not_finite
         weights = WeightVersion(self.version, self.weights())
-        return StepResult(self.version, metrics, weights, applied, not_finite, watch.cost())
+        memory = peak_memory(self._device)
+        return StepResult(self.version, metrics, weights, applied, not_finite, watch.cost(), memory)
 
     def rehearse(self) -> None:
         """Go forward and backward once on made-up tokens, for nothing: the first step then is as fast as any.

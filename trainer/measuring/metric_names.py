@@ -122,6 +122,11 @@ FAMILIES: dict[str, tuple[str, str]] = {
         "all sampled tokens, per CPU second of generating and judging",
     ),
     "throughput/learning_tokens_per_cpu_second": ("1/s", "tokens that are trained on, per CPU second of learning"),
+    "memory/learner_peak": (
+        "GiB",
+        "the most that a rank of the learner held: on a GPU torch's tensors in this step, on a CPU its process so far",
+    ),
+    "memory/learner_peak_share": ("share", "the same of all memory of the GPU (on GPUs only)"),
     "ledger/tokens": (
         "tokens",
         "tokens sampled for the steps so far, those of dropped groups included; every evaluation says it as well",

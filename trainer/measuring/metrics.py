@@ -10,7 +10,9 @@ from numpy.typing import NDArray
 
 from trainer.algorithm.advantages import has_variance
 from trainer.curriculum.buffer import Batch
-from trainer.types import Cost, Group
+from trainer.types import Cost, Group, Memory
+
+GIB = 2**30
 
 
 def batch_metrics(batch: Batch, trained: Sequence[Group]) -> dict[str, float]:
@@ -71,6 +73,14 @@ def speed_metrics(
         "throughput/generation_tokens_per_cpu_second": rate(generated, generation.cpu_seconds),
         "throughput/learning_tokens_per_cpu_second": rate(tokens, learning.cpu_seconds),
     }
+
+
+def memory_metrics(memory: Memory | None) -> dict[str, float]:
+    """The most that a rank of the learner held in a step; nothing where that is not known."""
+    if memory is None:
+        return {}
+    share = {} if memory.total is None else {"memory/learner_peak_share": memory.peak / memory.total}
+    return {"memory/learner_peak": memory.peak / GIB} | share
 
 
 def rate(amount: float, seconds: float) -> float:

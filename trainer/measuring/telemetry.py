@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from trainer.algorithm.batching import kept_groups
 from trainer.curriculum.buffer import Batch
 from trainer.measuring.ledger import Ledger
-from trainer.measuring.metrics import batch_metrics, generation_cost, rate, speed_metrics
+from trainer.measuring.metrics import batch_metrics, generation_cost, memory_metrics, rate, speed_metrics
 from trainer.types import EvaluationResult, GeneratorLost, Group, StepResult, WaveResult
 
 
@@ -78,6 +78,7 @@ class Telemetry:
         metrics = batch_metrics(batch, trained) | dict(result.metrics)
         metrics |= speed_metrics(sampled, trained, result.cost, step_seconds)
         metrics |= self._times(step_seconds)
+        metrics |= memory_metrics(result.memory)
         metrics |= dict(self.verifier)
         metrics["generation/lost_generators"] = float(self._lost)
         self._window.clear()

@@ -53,7 +53,8 @@ class LearnerRanks:
             )
 
     def finished(self, reference: Any, get: Get) -> StepResult | None:
-        """The step's result once all ranks are done: rank 0's, with what all of them cost."""
+        """The step's result once all ranks are done: rank 0's, with what all of them cost and the most that one of
+        them had in memory."""
         rank = self._steps[0].pop(reference)
         self._results[rank] = get(reference)
         if self._steps[0]:
@@ -62,7 +63,8 @@ class LearnerRanks:
         results, self._results = self._results, {}
         costs = [result.cost for result in results.values()]
         cost = Cost(sum(cost.cpu_seconds for cost in costs), max(cost.wall_seconds for cost in costs))
-        return replace(results[0], cost=cost)
+        memories = [result.memory for result in results.values() if result.memory is not None]
+        return replace(results[0], cost=cost, memory=max(memories, key=lambda memory: memory.peak, default=None))
 
     def weights(self, get: Get) -> WeightVersion:
         """The weights now, by reference."""

@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import partial
 
 import numpy as np
+import psutil
 import pytest
 import torch
 
@@ -38,6 +39,16 @@ def test_learner_and_engine_agree_on_the_log_probs_of_every_sampled_token(recipe
     result = Learner(small, model(small)).step(sampled(small, model))
     assert result.metrics["policy/logprob_diff_mean"] < (1e-5 if precision == "fp32" else 1e-2)
     assert result.metrics["policy/ratio_mean"] == pytest.approx(1.0, abs=1e-4 if precision == "fp32" else 1e-2)
+
+
+def test_a_step_says_how_much_memory_its_process_has_taken(recipe, model, group):
+    learner = Learner(recipe(), model(recipe()))
+    before = learner.step([group(recipe(), 0, [1, 0, 0, 1])]).memory
+    held = np.ones(before.peak // 8 + 2**24)  # beyond what the process ever had
+    after = learner.step([group(recipe(), 1, [1, 0, 0, 1])]).memory
+    assert (before.total, after.total) == (None, None)
+    assert after.peak - before.peak >= 0.9 * (held.nbytes - before.peak)
+    assert psutil.Process().memory_info().rss <= after.peak + 2**24
 
 
 @pytest.mark.parametrize("aggregation", ["prompt", "sample", "token"])

@@ -17,15 +17,15 @@ from trainer.generation.generator import Generator
 from trainer.launch import Launch, train
 from trainer.measuring.ledger import Ledger
 from trainer.measuring.metric_names import FAMILIES, OVERVIEW, page
-from trainer.measuring.metrics import batch_metrics
+from trainer.measuring.metrics import batch_metrics, memory_metrics
 from trainer.measuring.telemetry import Telemetry
 from trainer.records.json_lines import JsonLines
 from trainer.tasks import TorusTask, build_task
-from trainer.types import Cost, StepResult, Wave, WaveResult, WeightVersion
+from trainer.types import Cost, Memory, StepResult, Wave, WaveResult, WeightVersion
 
 from ..test_runs import FakeRun, lines, untimed
 
-ELSEWHERE = {"ledger/idle", "verifier/judged", "verifier/timeouts", "verifier/crashes"}
+ELSEWHERE = {"ledger/idle", "memory/learner_peak_share", "verifier/judged", "verifier/timeouts", "verifier/crashes"}
 """Said by runs that reserve GPUs, or whose task has verifiers in processes of their own."""
 
 
@@ -99,6 +99,18 @@ def test_waiting_and_swaps_are_shares_of_the_time_they_were_taken_from(recipe, g
     assert said["time/learner_wait_share"] == pytest.approx(6 / 8)
     assert said["time/generator_wait_share"] == pytest.approx(1 / 5)
     assert said["time/swap_pause_share"] == pytest.approx(0.5 / 5)
+
+
+def test_memory_is_told_in_gib_and_of_a_gpu_as_a_share(recipe, group):
+    assert memory_metrics(None) == {}
+    assert memory_metrics(Memory(3 * 2**29)) == {"memory/learner_peak": 1.5}
+    found = memory_metrics(Memory(20 * 2**30, 80 * 2**30))
+    assert found == {"memory/learner_peak": 20.0, "memory/learner_peak_share": 0.25}
+    telemetry = Telemetry(Ledger("steps"), "shrink", clock=lambda: 0.0)
+    telemetry.batch_taken()
+    result = StepResult(1, {}, WeightVersion(1, None), True, False, Cost(2.0, 2.0), Memory(2**30))
+    said = telemetry.step(result, Batch(0, [group(recipe(), 0, [1, 0, 0, 1])], []))
+    assert said["memory/learner_peak"] == 1.0
 
 
 def test_speed_and_staleness_are_of_what_is_trained_on(recipe, group):

@@ -17,7 +17,7 @@ from trainer.workers import local
 
 from ..test_runs import launch
 
-TIMED = ("time/", "throughput/", "ledger/")
+TIMED = ("time/", "throughput/", "ledger/", "memory/")
 STEPS = 6
 
 
