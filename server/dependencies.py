@@ -46,6 +46,14 @@ def app_settings(request: Request) -> Settings:
     return settings
 
 
+async def forecast_place(request: Request) -> AsyncIterator[None]:
+    """One of the few places for forecasts that are made when somebody asks. Taken before any other: who waits for it
+    keeps nobody else from being answered."""
+    async with request.app.state.forecast_places.one():
+        yield
+
+
+ForecastPlace = Annotated[None, Depends(forecast_place, scope="function")]
 DbSession = Annotated[Session, Depends(db_session, scope="function")]
 Now = Annotated[datetime, Depends(clock)]
 AppSettings = Annotated[Settings, Depends(app_settings)]

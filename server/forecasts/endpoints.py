@@ -8,13 +8,13 @@ from fastapi import APIRouter, Query
 
 from forecurve.limits import LEAST_COMPUTE, MOST_COMPUTE
 from server.access.idempotency import IdempotentRoute
-from server.dependencies import DbSession, Now, Operator, Reader
+from server.dependencies import DbSession, ForecastPlace, Now, Operator, Reader
 from server.filters import AnyRuns, OfRun, OfSweep, SomeRuns
 from server.pagination import Cursor, Limit, Page
 from server.problems import problems
 
 from . import curves, recommendations, service
-from .of_metric import metric_curve
+from .of_metric import Asked, metric_curve
 from .schemas import (
     Acceptance,
     CurveView,
@@ -45,6 +45,7 @@ def read_curve(run_id: str, session: DbSession, _: Reader) -> CurveView:
 @router.get("/runs/{run_id:id}/metrics:forecast", responses=problems(404))
 def read_metric_forecast(
     run_id: str,
+    _place: ForecastPlace,
     session: DbSession,
     _: Reader,
     metric: Annotated[str, Query(description="Name of a metric that the run logs.")],
@@ -57,7 +58,7 @@ def read_metric_forecast(
 ) -> MetricCurve:
     """Any metric as a curve over compute, and its forecast, made now: of another benchmark, say. Nothing is kept of it,
     and no alert rings by it. Comparable runs that logged it too are its past."""
-    return metric_curve(session, run_id, metric, low, high, budget)
+    return metric_curve(session, run_id, Asked(metric, low, high, budget))
 
 
 @router.get("/runs:curves", responses=problems(404))

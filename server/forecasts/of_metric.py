@@ -1,37 +1,39 @@
 """A forecast of any metric that a run logs, made when somebody asks: of another benchmark, or of the training reward.
 
-It is worked out as that of the run's own curve is: the comparable runs that logged the metric too are its past, and
-what each of those would have been told is worked out from the others. Nothing of it is kept, so no alert rings by it
-and no track record counts it.
+It is worked out as that of the run's own curve is: the comparable runs that logged the metric too are its past, as far
+as they went by it, and what each of those would have been told is worked out from the others. Nothing of it is kept,
+so no alert rings by it and no track record counts it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from threading import BoundedSemaphore
 
+from sqlalchemy import text
 from sqlalchemy.orm import Session
 
 from forecurve.digits import as_given
-from forecurve.limits import is_compute
+from forecurve.limits import LEAST_COMPUTE, MOST_COMPUTE
 from forecurve.science import CurveError, fit
 from forecurve.science.checks import bounds_of
+from forecurve.science.fitting.outcome import FINISHED_AT
+from forecurve.science.past.telling import least_to_tell
 from server.errors import Invalid, NotFound
 from server.events.service import current_cursor
 from server.metrics.series import Series, series_of
-from server.places import Busy
 from server.runs.models import Run
 from server.runs.schemas import Ending
+from server.runs.sentence import ceiling_words
 from server.runs.service import get_run
 from server.runs.states import TERMINAL, Status
 
 from .curves import point_view, restart_marks
 from .ending import ending_of
 from .fitted import MIN_POINTS, curve_of
-from .past_runs import PastRun, Version, arm_of, past_runs, telling_runs
+from .past_runs import PastRun, Version, arm_of, begins_alike, one_of_each, runs_that_logged
 from .remembered import Remembered
 from .saying import Subject, informed, say, to_fit
 from .schemas import MetricCurve, SaidView
@@ -41,127 +43,148 @@ MOST_POINTS = 400
 """Of a metric that is logged at every step more tell no more: its noise is averaged with it."""
 MOST_PAST = 24
 """The newest comparable runs that are asked: what each would have been told is worked out from all others."""
-
-_KEPT: Remembered[tuple[Version, str], Series] = Remembered(128)  # some 100 kB each
-_AT_ONCE = 2
-_LONGEST_WAIT_S = 5.0
-_places = BoundedSemaphore(_AT_ONCE)
+LONGEST_WAIT_S = 5.0
+AT_ONCE = 2
+"""In one process, which a fit keeps busy, and the reading of long metrics its database."""
 
 
-def metric_curve(
-    session: Session, run_id: str, metric: str, low: float, high: float, budget: float | None = None
-) -> MetricCurve:
-    """The curve of one metric, and its forecast at a budget, by default the run's own.
+@dataclass(frozen=True)
+class Asked:
+    """What is to be forecast.
 
-    Args:
+    Attributes:
         low, high: the range that its values can be in.
+        budget: where it is to end; None for the run's own.
+    """
+
+    metric: str
+    low: float = 0.0
+    high: float = 1.0
+    budget: float | None = None
+
+    def check(self) -> None:
+        """Raises Invalid for what cannot be."""
+        if not self.low < self.high:
+            raise Invalid.field("high", self.high, f"a number above low is needed, which is {as_given(self.low)}")
+        try:
+            bounds_of((self.low, self.high))
+        except CurveError as error:
+            raise Invalid.field("high", self.high, f"{error.message}; {error.way_out}") from None
+        if self.budget is not None and not LEAST_COMPUTE <= self.budget <= MOST_COMPUTE:
+            between = f"an amount of compute from {LEAST_COMPUTE:g} to {MOST_COMPUTE:g} is needed"
+            raise Invalid.field("budget", self.budget, between)
+
+    def holds(self, series: Series) -> bool:
+        """Whether all values lie in the range."""
+        return self.low <= series.least and series.greatest <= self.high
+
+
+def metric_curve(session: Session, run_id: str, asked: Asked) -> MetricCurve:
+    """The curve of one metric, and its forecast.
 
     Raises:
         NotFound: no such run, or it has logged no such metric.
-        Invalid: the range is none, values lie outside it, or nobody says how much compute they took.
-        Busy: others are being worked out.
+        Invalid: what is asked cannot be, values lie outside of the range, or nobody says how much compute they took.
     """
-    _check_range(low, high)
-    if budget is not None and not (budget > 0 and is_compute(budget)):
-        raise Invalid.field("budget", budget, "an amount of compute above 0 is needed")
+    asked.check()
     cursor = current_cursor(session)  # what commits while we read is seen again by who follows the stream from here
     run = get_run(session, run_id)
-    past = _past(session, run)
-    mine = _checked(series_of(session, [run.id], metric, MOST_POINTS)[run.id], metric, low, high)
-    others, arm = _as_logged(past, _theirs(session, past, metric), low, high), arm_of(session, run)
-    unit, budget, points = run.compute_unit, budget or run.budget_compute, tuple(mine.points)
-    with _place():
-        said = _said(Subject(metric, unit, budget, points, siblings=others, arm=arm, bounds=(low, high)))
+    mine = _checked(series_of(session, [run.id], asked.metric, MOST_POINTS)[run.id], asked)
+    budget = asked.budget or run.budget_compute
+    past = _past(session, run, mine, asked, budget)
+    bounds, points = (asked.low, asked.high), tuple(mine.points)
+    said = _said(
+        Subject(asked.metric, run.compute_unit, budget, points, siblings=past, arm=arm_of(session, run), bounds=bounds)
+    )
+    over = Status(run.status) in TERMINAL
     found = None if isinstance(said, str) else said
     return MetricCurve(
         run_id=run.id,
-        metric=metric,
-        low=low,
-        high=high,
+        metric=asked.metric,
+        low=asked.low,
+        high=asked.high,
         logged=mine.logged,
         lost=mine.lost,
-        unit=unit,
+        thinned=mine.is_thinned,
+        unit=run.compute_unit,
         budget=budget,
         points=[point_view(point) for point in points],
         restarts=restart_marks(points, ()),
-        forecast=None if found is None else SaidView.made(found),
-        ending=None if found is None else _ending(run, found),
-        past=[one.id for one in others],
-        sentence=said if found is None else _of_metric(found.sentence),
+        forecast=None if found is None else _view(found, over),
+        ending=None if found is None or over else _ending(found),
+        past=[one.id for one in past],
+        sentence=said if isinstance(said, str) else _sentence(run, said, over),
         cursor=cursor,
     )
 
 
-def _past(session: Session, run: Run) -> list[PastRun]:
-    past = past_runs(session, run)
-    return telling_runs(session, run, past)[:MOST_PAST]
-
-
-def _check_range(low: float, high: float) -> None:
-    if not low < high:
-        raise Invalid.field("high", high, f"a number above low is needed, which is {as_given(low)}")
-    try:
-        bounds_of((low, high))
-    except CurveError as error:
-        raise Invalid.field("high", high, f"{error.message}; {error.way_out}") from None
-
-
-def _checked(series: Series, metric: str, low: float, high: float) -> Series:
+def _checked(series: Series, asked: Asked) -> Series:
     if not series.logged:
         named = "the run has logged no finite value of it; `GET /v1/runs/{id}/metrics` lists what it has"
-        raise NotFound.field("metric", metric, named)
+        raise NotFound.field("metric", asked.metric, named)
     if not series.points:
         way_out = "log it with `compute=`, or report evaluations, between which it is read"
-        raise Invalid.field("metric", metric, f"nobody says how much compute its values took; {way_out}")
-    if series.least < low or series.greatest > high:
+        raise Invalid.field("metric", asked.metric, f"nobody says how much compute its values took; {way_out}")
+    if not asked.holds(series):
         found = f"from {as_given(series.least)} to {as_given(series.greatest)}"
-        outside = "low" if series.least < low else "high"
-        given = low if outside == "low" else high
-        raise Invalid.field(outside, given, f"values {found} were logged; give the range that they can be in")
+        outside = "low" if series.least < asked.low else "high"
+        message = f"values {found} were logged; give the range that they can be in"
+        raise Invalid.field(outside, getattr(asked, outside), message)
     return series
+
+
+def _past(session: Session, run: Run, mine: Series, asked: Asked, budget: float | None) -> tuple[PastRun, ...]:
+    """Comparable runs that tell where this one goes, by how far they went with this metric; the newest first.
+
+    As of imported runs, nothing was forecast of it.
+    """
+    comparable = runs_that_logged(session, run, asked.metric)
+    series = _theirs(session, comparable, asked.metric)
+    bounds = asked.low, asked.high
+    logged = [
+        replace(one, points=tuple(theirs.points), imported=True, bounds=bounds)
+        for one in comparable
+        if (theirs := series.get(one.id)) and theirs.points and asked.holds(theirs)
+    ]
+    others = one_of_each([one for one in logged if not begins_alike(one.points, mine.points)])
+    if budget is None:
+        tell = [one for one in others if one.over and one.points[-1].compute >= FINISHED_AT * one.budget]
+    else:
+        least = least_to_tell(mine.points[-1].compute, budget, sum(one.tells_the_end(budget) for one in others))
+        tell = [one for one in others if one.points[-1].compute >= least]
+    return tuple(tell[:MOST_PAST])
+
+
+_Newest = tuple[int, int]
+"""The newest attempt that has logged a metric, and its last step: a run's row does not move with these."""
+
+_KEPT: Remembered[tuple[Version, str, _Newest], Series] = Remembered(128)  # some 100 kB each
 
 
 def _theirs(session: Session, past: Sequence[PastRun], metric: str) -> Mapping[str, Series]:
     """The metric of the past runs, by run. Most are over and log no more."""
+    newest = _newest(session, [one.id for one in past], metric)
+    keys = [(one.version, metric, newest[one.id]) for one in past if one.id in newest]
 
-    def read(missing: Sequence[tuple[Version, str]]) -> dict[tuple[Version, str], Series]:
-        found = series_of(session, [version.run_id for version, _ in missing], metric, MOST_POINTS)
-        return {(version, name): found[version.run_id] for version, name in missing}
+    def read(missing: Sequence[tuple[Version, str, _Newest]]) -> dict[tuple[Version, str, _Newest], Series]:
+        found = series_of(session, [version.run_id for version, *_ in missing], metric, MOST_POINTS)
+        return {key: found[key[0].run_id] for key in missing}
 
-    kept = _KEPT.of([(one.version, metric) for one in past], read)
-    return {version.run_id: series for (version, _), series in kept.items()}
-
-
-def _as_logged(past: Sequence[PastRun], series: Mapping[str, Series], low: float, high: float) -> tuple[PastRun, ...]:
-    """The past runs with the metric in place of their evaluations. As of imported runs, nothing was forecast of it."""
-    logged = [(one, series[one.id]) for one in past]
-    return tuple(
-        replace(one, points=tuple(theirs.points), imported=True, bounds=(low, high))
-        for one, theirs in logged
-        if theirs.points and low <= theirs.least and theirs.greatest <= high
-    )
+    return {version.run_id: series for (version, *_), series in _KEPT.of(keys, read).items()}
 
 
-def _ending(run: Run, said: Said) -> Ending | None:
-    """Of a run that is over, or whose budget is spent, no end is expected any more."""
-    ending = None if Status(run.status) in TERMINAL else ending_of(said.summary)
-    return None if ending is None or ending.compute <= said.at_compute else ending
+def _newest(session: Session, run_ids: Sequence[str], metric: str) -> dict[str, _Newest]:
+    rows = session.execute(_NEWEST, {"runs": list(run_ids), "metric": metric})
+    return {run_id: (attempt, step) for run_id, attempt, step in rows}
 
 
-def _of_metric(sentence: str) -> str:
-    """Falls are told of pass rates, which a metric need not be."""
-    return sentence.replace("The pass rate ", "The metric ")
-
-
-@contextmanager
-def _place() -> Iterator[None]:
-    """One of a few: a fit keeps the whole process busy, and who waits for one keeps others from being answered."""
-    if not _places.acquire(timeout=_LONGEST_WAIT_S):
-        raise Busy("Forecasts of other metrics are being worked out; ask again.")
-    try:
-        yield
-    finally:
-        _places.release()
+_NEWEST = text("""
+    SELECT asked.run_id, newest.attempt, newest.step FROM unnest(CAST(:runs AS text[])) AS asked (run_id)
+    CROSS JOIN LATERAL (
+      SELECT attempt, step FROM metric_points AS point WHERE point.run_id = asked.run_id AND metric = :metric
+      ORDER BY attempt DESC, step DESC LIMIT 1
+    ) AS newest
+""")
 
 
 @lru_cache(maxsize=8)
@@ -174,4 +197,41 @@ def _said(subject: Subject) -> Said | str:
         fitted = informed(fit(curve_of(subject.name, subject.unit, points, bounds=subject.bounds)), subject)
         return say(subject, points, fitted)[0]
     except CurveError as error:
-        return str(error)
+        return _of_metric(f"No curve can be fitted to it: {error.message}.")
+
+
+def _ending(said: Said) -> Ending | None:
+    """Where the budget is spent, no end is expected any more."""
+    ending = ending_of(said.summary)
+    return None if ending is None or ending.compute <= said.at_compute else ending
+
+
+def _view(said: Said, over: bool) -> SaidView:
+    """Of a run that is over, nothing is advised or reached any more."""
+    summary = dict(said.summary)
+    if summary.get("advice"):
+        summary["advice"] = summary["advice"] | {"reason": _of_metric(summary["advice"]["reason"])}
+    if over:
+        summary |= {"advice": None, "milestones": []}
+    return SaidView.made(replace(said, summary=summary, sentence=_of_metric(said.sentence)))
+
+
+def _sentence(run: Run, said: Said, over: bool) -> str:
+    if not over:
+        return _of_metric(said.sentence)
+    spent = f"{as_given(float(f'{said.at_compute:.4g}'))} {said.unit}"
+    return _of_metric(f"{run.status.capitalize()}; last logged at {spent}. {ceiling_words(said.summary)}")
+
+
+def _of_metric(words: str) -> str:
+    """The science speaks of evaluations and their pass rates, and a metric need be neither."""
+    return _WORDS.sub(lambda found: _OTHER_WORDS[found[0]], words)
+
+
+_OTHER_WORDS = {
+    "pass rate": "metric",
+    "pass rates": "values",
+    "evaluation": "value",
+    "evaluations": "values",
+}
+_WORDS = re.compile("|".join(sorted(_OTHER_WORDS, key=len, reverse=True)))

@@ -8,13 +8,14 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Text, and_, case, cast, func, literal_column, select, text, union
+from sqlalchemy import ColumnElement, Text, and_, case, cast, exists, func, literal_column, select, text, union
 from sqlalchemy.dialects.postgresql import array
 from sqlalchemy.orm import Session
 
 from forecurve.science.fitting.outcome import FINISHED_AT
 from forecurve.science.past.telling import is_finished, least_to_tell
 from server.metrics.curve import INHERITED, PASS_RATES, Point, validation_curve, validation_curves
+from server.metrics.models import MetricPoint
 from server.recipes.models import RecipeRow
 from server.runs.models import Run
 from server.runs.states import TERMINAL, Status
@@ -106,6 +107,14 @@ def telling_runs(
     least = least_to_tell(run.last_compute or 0.0, run.budget_compute, finished)
     ahead = _comparable(session, run, Run.status != Status.FAILED, Run.last_compute >= least)
     return [one for one in _found(session, run, ahead, ours) if one.points[-1].compute >= least]
+
+
+def runs_that_logged(session: Session, run: Run, metric: str) -> list[PastRun]:
+    """Comparable runs that did not fail and have logged this metric, the newest first; of those that were never
+    evaluated, too, and with their evaluations as points."""
+    logged = exists().where(MetricPoint.run_id == Run.id, MetricPoint.metric == metric)
+    versions = _comparable(session, run, Run.status != Status.FAILED, logged)
+    return list(KEPT.of(versions, lambda missing: _read(session, missing)).values())
 
 
 def _found(session: Session, run: Run, versions: Sequence[Version], ours: Sequence[Point] | None) -> list[PastRun]:

@@ -333,8 +333,9 @@ class MetricCurve(BaseModel):
     metric: str
     low: float
     high: float
-    logged: int = Field(description="Finite values; where they are more than `points`, neighbours are averaged.")
-    lost: int = Field(description="Points left out because nobody says how much compute they took.")
+    logged: int = Field(description="Finite values, each step once, by the newest attempt.")
+    lost: int = Field(description="How many of them are left out because nobody says how much compute they took.")
+    thinned: bool = Field(description="Whether `points` are means of neighbours.")
     unit: str
     budget: float | None
     points: list[PointView]

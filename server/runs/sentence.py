@@ -18,7 +18,7 @@ def ended_sentence(run: Run, summary: Mapping[str, Any], fell_at: float | None =
     """Where a run has ended, whether it fell, and the ceiling as far as its curve tells it: nothing is left to decide
     or to expect."""
     fell = "" if fell_at is None else f" It fell below its forecast at {compute_text(fell_at)} {run.compute_unit}."
-    return f"{_how_it_ended(run)}.{fell} {_ceiling(summary)}"
+    return f"{_how_it_ended(run)}.{fell} {ceiling_words(summary)}"
 
 
 def _how_it_ended(run: Run) -> str:
@@ -34,7 +34,8 @@ def brief(reason: str) -> str:
     return (lines[-1] if lines[0].startswith("Traceback (") else lines[0]).rstrip(" .\r")
 
 
-def _ceiling(summary: Mapping[str, Any]) -> str:
+def ceiling_words(summary: Mapping[str, Any]) -> str:
+    """What the curve of a run that is over tells of its ceiling."""
     A = summary["A"]
     ceiling = Estimate(A["median"], A["lower"], A["upper"])
     if is_withheld(summary):

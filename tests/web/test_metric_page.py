@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import shlex
+from html import unescape
 from typing import Any
 
 import pytest
@@ -13,6 +15,7 @@ from sqlalchemy.orm import Session, sessionmaker
 from server.metrics.models import MetricPoint
 from server.runs.models import Run
 from tests.conftest import Clock
+from tests.web import seeding
 from tests.web.conftest import Seeded
 from tests.web.reading import HOSTILE, assert_clean, text_of
 from tests.web.seeding import Truth
@@ -58,9 +61,9 @@ def test_a_range_and_a_budget_stay_in_the_form_and_reach_the_chart(site: TestCli
         ({"metric": "eval/percent"}, 422, "Highest it can be: values from 10 to "),
         ({"metric": "eval/percent", "high": "all"}, 422, "Highest it can be: a number is needed"),
         ({"metric": "eval/percent", "high": "inf"}, 422, "Highest it can be: a number is needed"),
-        ({"metric": "eval/aime24", "budget": "-1"}, 422, "Compute: an amount of compute above 0 is needed"),
+        ({"metric": "eval/aime24", "budget": "-1"}, 422, "Compute: an amount of compute from 1e-30 to 1e+40 is needed"),
         ({"metric": "eval/aime24", "low": "2"}, 422, "Highest it can be: a number above low is needed, which is 2"),
-        ({"metric": "eval/none"}, 404, "Metric: the run has logged no finite value of it"),
+        ({"metric": "eval/none"}, 404, "Metric: the run has logged no finite value of it; choose one above"),
     ],
 )
 def test_what_cannot_be_is_said_beside_the_form_with_what_was_typed(
@@ -71,6 +74,48 @@ def test_what_cannot_be_is_said_beside_the_form_with_what_was_typed(
     assert said in text_of(answer.text)
     for name in ("high", "low", "budget"):
         assert f'name="{name}" value="{query.get(name, "")}"' in answer.text
+
+
+def test_a_metric_that_is_not_there_leaves_no_other_chosen(site: TestClient, logged: str) -> None:
+    html = site.get(f"/runs/{logged}/forecast?metric=eval/none").text
+    assert '<option value="" selected>choose one</option>' in html
+    assert html.count(" selected") == 1
+
+
+def test_the_command_that_asks_the_same_can_be_copied(site: TestClient, logged: str) -> None:
+    html = site.get(f"/runs/{logged}/forecast", params={"metric": HOSTILE, "high": "2", "budget": "90"}).text
+    command = unescape(re.findall(r"<code>(forecurve run forecast .*?)</code>", html)[0])
+    flags = ["--range=0,2", "--budget=90"]
+    assert shlex.split(command) == ["forecurve", "run", "forecast", logged, *flags, "--", HOSTILE]
+
+
+def test_the_past_runs_are_asked_for_as_this_one_is(
+    site: TestClient, sessions: sessionmaker[Session], logged: str, clock: Clock
+) -> None:
+    with sessions.begin() as session:
+        run = session.get_one(Run, logged)
+        past = seeding.add_run(session, now=clock.now, name="earlier", status="succeeded")
+        past.task = run.task = "maths"
+        row = {"run_id": past.id, "metric": "eval/percent", "attempt": 1, "time": clock.now}
+        rows = [row | {"step": k, "compute": 2.0 * k, "value": 60 * Truth()(2.0 * k)} for k in range(31)]
+        session.execute(insert(MetricPoint), rows)
+        earlier = past.id
+    html = site.get(f"/runs/{logged}/forecast?metric=eval/percent&high=100").text
+    (link,) = re.findall(r'<a href="([^"]+)">earlier</a>', html)
+    assert unescape(link) == f"/runs/{earlier}/forecast?metric=eval%2Fpercent&high=100.0"
+    assert site.get(unescape(link)).status_code == 200
+
+
+def test_of_a_run_that_is_over_nothing_is_advised(
+    site: TestClient, logged: str, sessions: sessionmaker[Session]
+) -> None:
+    assert "By this metric alone" in text_of(site.get(f"/runs/{logged}/forecast?metric=eval/aime24").text)
+    with sessions.begin() as session:
+        session.get_one(Run, logged).status = "stopped"
+    words = text_of(site.get(f"/runs/{logged}/forecast?metric=eval/aime24").text)
+    assert "Stopped; last logged at 42 CPU-seconds. Ceiling 0.50" in words
+    for told in ("By this metric alone", "Next levels", "Expected"):
+        assert told not in words
 
 
 def test_without_a_metric_one_is_chosen_and_without_any_it_is_said_how_they_come(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import shlex
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated
 from urllib.parse import urlencode
@@ -11,8 +13,9 @@ from fastapi import APIRouter, Depends
 from fastapi.responses import HTMLResponse
 from sqlalchemy.orm import Session
 
-from server.errors import Invalid, Problem
-from server.forecasts.of_metric import metric_curve
+from server.dependencies import ForecastPlace
+from server.errors import Invalid, NotFound, Problem
+from server.forecasts.of_metric import Asked, metric_curve
 from server.forecasts.schemas import MetricCurve
 from server.metrics.service import metric_names
 from server.runs.service import get_run
@@ -27,7 +30,7 @@ router = APIRouter(include_in_schema=False)
 
 
 @dataclass(frozen=True)
-class Asked:
+class Typed:
     """What stands in the form, as it was typed."""
 
     low: str = ""
@@ -45,43 +48,53 @@ class Asked:
 
 @router.get("/runs/{run_id}/forecast")
 def show_metric(
-    page: AnyPage, run_id: str, asked: Annotated[Asked, Depends()], metric: str | None = None
+    _place: ForecastPlace, page: AnyPage, run_id: str, typed: Annotated[Typed, Depends()], metric: str | None = None
 ) -> HTMLResponse:
     session = page.session
     run = get_run(session, run_id)
-    found, fault = _found(session, run_id, metric, asked) if metric else (None, None)
-    numbers = asked.numbers() if found else {}
-    query = urlencode({"metric": metric or ""} | numbers)
+    found, fault = _found(session, run_id, metric, typed) if metric else (None, None)
+    numbers = typed.numbers() if found else {}
     answer = page.render(
         "metric.html",
         run=run_view(session, run),
         sweep=get_sweep(session, run.sweep_id) if run.sweep_id else None,
         names=metric_names(session, run_id),
         metric=metric,
-        asked=asked,
+        typed=typed,
         found=found,
         fault=_told(fault) if fault else None,
         past=reads.runs_by_id(session, found.past) if found else [],
         most_past=MOST_PAST,
         labels=LABELS,
-        url=f"/v1/runs/{run_id}/metrics:forecast?{query}",
+        query=urlencode({"metric": metric or ""} | numbers),
+        command=_command(run_id, metric or "", numbers),
     )
     answer.status_code = fault.status if fault else answer.status_code
     return answer
 
 
-def _found(session: Session, run_id: str, metric: str, asked: Asked) -> tuple[MetricCurve | None, Problem | None]:
+def _found(session: Session, run_id: str, metric: str, typed: Typed) -> tuple[MetricCurve | None, Problem | None]:
     """The forecast, or why there is none: the form stays, to ask otherwise."""
     try:
-        numbers = asked.numbers()
-        low, high = numbers.get("low", 0.0), numbers.get("high", 1.0)
-        return metric_curve(session, run_id, metric, low, high, numbers.get("budget")), None
+        return metric_curve(session, run_id, Asked(metric, **typed.numbers())), None
     except Problem as problem:
         return None, problem
 
 
+def _command(run_id: str, metric: str, numbers: Mapping[str, float]) -> str:
+    """What forecasts the same on the command line."""
+    flags = []
+    if "low" in numbers or "high" in numbers:
+        flags.append(f"--range={numbers.get('low', 0.0):g},{numbers.get('high', 1.0):g}")
+    if "budget" in numbers:
+        flags.append(f"--budget={numbers['budget']:g}")
+    return shlex.join(["forecurve", "run", "forecast", run_id, *flags, "--", metric])
+
+
 def _told(problem: Problem) -> str:
     """By what the form calls its fields."""
+    if isinstance(problem, NotFound) and any(one["field"] == "metric" for one in problem.errors):
+        return f"{LABELS['metric']}: the run has logged no finite value of it; choose one above"
     faults = [f"{LABELS[one['field']]}: {one['message']}" for one in problem.errors if one["field"] in LABELS]
     return "; ".join(faults) or problem.detail
 

@@ -60,7 +60,8 @@ def export(
     forecurve run export RUN... --metric eval/aime24 | forecurve fit -
 
     A series is a run's name, without `(seed 1)` at its end where that is its seed, and with its id behind where two
-    have the same name and seed.
+    have the same name and seed. Of a metric that was logged without compute, that is read between the evaluations;
+    `fit` and the like take values other than shares with --range.
     """
     from ..showing.curve_rows import CURVE_COLUMNS, checked_metric, curve_rows
 

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 CURVE_COLUMNS = ["series", "compute", "reward", "prompts", "samples", "seed", "unit"]
 
+_Found = tuple[list[dict[str, Any]], str]
+"""Points, and what is to be said of those that are missing."""
+
 Named = tuple[str, Mapping[str, Any]]  # the name of a series, and a run of it
 
 
@@ -54,10 +57,9 @@ def curve_rows(api: Api, runs: Sequence[Named], metric: str | None = None) -> It
     times = Counter((name, run["seed"]) for name, (_, run) in zip(series, runs, strict=True))
     for name, (_, run) in zip(series, runs, strict=True):
         only = times[name, run["seed"]] == 1
-        found = _values(api, run["id"], metric) if metric else api.evaluations(run["id"])["items"]
-        if not found:
-            none = f"no values of {visible(metric)} whose compute is known" if metric else "no evaluations yet"
-            print(f"{visible(name)} ({run['id']}) is left out: it has {none}", file=sys.stderr)
+        found, fault = _values(api, run["id"], metric) if metric else _evaluations(api, run["id"])
+        if fault:
+            print(f"{visible(name)} ({run['id']}){fault}", file=sys.stderr)
         for point in found:
             yield _row(name if only else f"{name} ({run['id']})", run, point)
 
@@ -67,7 +69,12 @@ def _row(series: str, run: Mapping[str, Any], point: Mapping[str, Any]) -> dict[
     return {"series": series, **measured, "seed": run["seed"], "unit": run["compute_unit"]}
 
 
-def _values(api: Api, run_id: str, metric: str) -> list[dict[str, Any]]:
+def _evaluations(api: Api, run_id: str) -> _Found:
+    found = api.evaluations(run_id)["items"]
+    return found, "" if found else " is left out: it has no evaluations yet"
+
+
+def _values(api: Api, run_id: str, metric: str) -> _Found:
     """The finite values of a metric; where it was logged without compute, that is read between the evaluations."""
     points = [point for point in api.metric_points(run_id, metric) if math.isfinite(float(point["value"]))]
     told = all(point["compute"] is not None for point in points)
@@ -76,4 +83,11 @@ def _values(api: Api, run_id: str, metric: str) -> list[dict[str, Any]]:
     for point in points:
         if point["compute"] is None:
             point["compute"] = spent_at(point["step"], steps, spent)
-    return [{"compute": one["compute"], "reward": one["value"]} for one in points if one["compute"] is not None]
+    found = [{"compute": one["compute"], "reward": one["value"]} for one in points if one["compute"] is not None]
+    if not points:
+        return found, f" is left out: it has no finite value of {visible(metric)}"
+    unknown = "nobody says how much compute was spent; report evaluations, between which it is read"
+    if not found:
+        return found, f" is left out: of its values of {visible(metric)} {unknown}"
+    lost = f"{len(points) - len(found)} of {len(points)} values of {visible(metric)}"
+    return found, f": {lost} are left out, of which {unknown}" if len(found) < len(points) else ""

@@ -27,9 +27,10 @@ def describe(found: Mapping[str, Any]) -> list[str]:
 
 def _now(found: Mapping[str, Any]) -> str:
     last, count = found["points"][-1], len(found["points"])
-    told = f"{compute(last['reward'])} at {compute(last['compute'], found['unit'])}, step {last['step']}"
-    averaged = f"; {found['logged']:,} values as {count} means" if found["logged"] > count + found["lost"] else ""
-    lost = f"; {found['lost']} left out: nobody says how much compute they took" if found["lost"] else ""
+    step = f"about step {last['step']}" if found["thinned"] else f"step {last['step']}"
+    told = f"{compute(last['reward'])} at {compute(last['compute'], found['unit'])}, {step}"
+    averaged = f"; {found['logged'] - found['lost']:,} values as {count} means" if found["thinned"] else ""
+    lost = f"; {found['lost']:,} left out: nobody says how much compute they took" if found["lost"] else ""
     return f"{told}{averaged}{lost}"
 
 

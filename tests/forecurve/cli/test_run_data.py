@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from sqlalchemy import insert, update
+from sqlalchemy import delete, insert, update
 from sqlalchemy.orm import Session, sessionmaker
 
 from forecurve.science import Curve, fit
@@ -204,14 +204,30 @@ def test_a_metric_is_exported_in_place_of_the_evaluations(
     rows = [(row["series"], float(row["compute"]), float(row["reward"])) for row in told]
     assert [row for row in rows if row[0] == "one"] == [("one", k / 10, 20 + 5 * (k - 1) ** 0.5) for k in range(1, 21)]
     assert [row for row in rows if row[0] == "two"] == [("two", 0.0, 30.0), ("two", pytest.approx(at_step_1), 40.0)]
-    assert "three" in exported.err
-    assert "no values of eval/other whose compute is known" in exported.err
+    assert exported.err == f"three ({none}) is left out: it has no finite value of eval/other\n"
     monkeypatch.setattr(sys, "stdin", _Piped(forecurve("run", "export", first, "--metric", "eval/other").out))
     (fitted,) = forecurve("fit", "-", "--range", "0,100", "--json").json["series"]
     assert (fitted["points"], fitted["A"]["lower"] > 40) == (20, True)
     assert "none of these runs has logged 'eval/othr'; did you mean `eval/other`?" in (
         forecurve("run", "export", first, none, "--metric", "eval/othr").err
     )
+
+
+def test_values_of_which_nobody_says_the_compute_are_told_of(
+    forecurve: Forecurve, service: str, sessions: sessionmaker[Session]
+) -> None:
+    part, none = seeded_run(sessions, "part"), seeded_run(sessions, "none")
+    for run_id in (part, none):
+        _points(sessions, run_id, "eval/other", [0.1] * 5)
+    with sessions.begin() as session:
+        session.execute(update(MetricPoint).values(compute=None))
+        session.execute(update(MetricPoint).where(MetricPoint.step > 2).values(step=MetricPoint.step + 10**6))
+        session.execute(delete(Evaluation).where(Evaluation.run_id == none))
+    exported = forecurve("run", "export", part, none, "--metric", "eval/other")
+    assert len(exported.out.splitlines()) == 4
+    first, second = exported.err.splitlines()
+    assert first.startswith(f"part ({part}): 2 of 5 values of eval/other are left out, of which nobody says how much")
+    assert second.startswith(f"none ({none}) is left out: of its values of eval/other nobody says how much compute")
 
 
 def test_a_sweep_is_exported_with_its_arms_as_series(

@@ -6,15 +6,18 @@ from typing import Any
 
 import numpy as np
 import pytest
+from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from httpx import Response
 from sqlalchemy import insert
 from sqlalchemy.orm import Session, sessionmaker
 
 from forecurve.science import Curve, fit, predict_ending
-from server.forecasts import of_metric
+from server.checkpoints.models import Checkpoint
 from server.forecasts.models import Forecast
+from server.metrics.curve import inherit
 from server.metrics.models import MetricPoint
+from server.places import Places
 from server.runs.models import Run
 from tests.server.forecasts.seeds import START, add_evaluations, make_run, sigmoid
 from tests.server.reporting import Headers
@@ -41,6 +44,11 @@ def finished(session: Session, name: str, A: float, seed: int) -> Run:
     add_evaluations(session, run, COMPUTE, sigmoid(COMPUTE, A=0.7 + 0.001 * seed))
     log(session, run, values(A, seed))
     return run
+
+
+def five_arms(session: Session) -> list[str]:
+    """Ids of finished runs that logged the metric, each of an arm of its own."""
+    return [finished(session, f"arm {k}", A=0.5 + 0.02 * k, seed=10 + k).id for k in range(-2, 3)]
 
 
 @pytest.fixture
@@ -97,7 +105,7 @@ def test_a_metric_in_percent_is_the_same_a_hundred_times(ask: Any) -> None:
 def test_comparable_runs_that_logged_it_are_its_past(ask: Any, sessions: Sessions) -> None:
     alone = ask().json()["ending"]
     with sessions.begin() as session:
-        past = [finished(session, f"arm {k}", A=0.5 + 0.02 * k, seed=10 + k).id for k in range(-2, 3)]
+        past = five_arms(session)
         other = make_run(session, status="succeeded", task="maths")  # which did not log it
         add_evaluations(session, other, COMPUTE, sigmoid(COMPUTE))
         elsewhere = make_run(session, status="succeeded", task="code")
@@ -131,6 +139,9 @@ def test_of_a_run_that_is_over_no_end_is_expected(ask: Any, sessions: Sessions, 
     found = ask().json()
     assert found["ending"] is None
     assert found["forecast"]["at_budget"] is not None
+    assert (found["forecast"]["advice"], found["forecast"]["milestones"]) == (None, [])
+    assert found["sentence"].startswith("Stopped; last logged at 30 GPU-hours. ")
+    assert "xpected" not in found["sentence"]
 
 
 def test_few_values_are_shown_without_a_forecast(ask: Any, sessions: Sessions, run_id: str) -> None:
@@ -146,7 +157,7 @@ def test_values_that_no_curve_has_are_told_in_words(ask: Any, sessions: Sessions
         log(session, session.get_one(Run, run_id), [0.5] * 6, "eval/still", spent=np.full(6, 3.0))
     found = ask("eval/still").json()
     assert found["forecast"] is None
-    assert "compute rises" in found["sentence"]
+    assert found["sentence"] == "No curve can be fitted to it: 4 values whose compute rises are needed."
 
 
 def test_a_metric_that_falls_is_withheld_and_not_called_a_pass_rate(ask: Any, sessions: Sessions, run_id: str) -> None:
@@ -188,10 +199,75 @@ def test_a_metric_without_compute_needs_evaluations(api: TestClient, headers: He
     assert "log it with `compute=`, or report evaluations" in answer.json()["detail"]
 
 
-def test_who_comes_while_others_are_worked_out_is_told_to_ask_again(ask: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(of_metric, "_LONGEST_WAIT_S", 0.0)
-    with of_metric._place(), of_metric._place():
-        answer = ask()
+def test_runs_that_did_not_log_it_drive_out_none_that_did(ask: Any, sessions: Sessions) -> None:
+    with sessions.begin() as session:
+        past = five_arms(session)
+        for k in range(70):
+            other = make_run(session, f"newer {k}", status="succeeded", task="maths")
+            add_evaluations(session, other, COMPUTE, sigmoid(COMPUTE, A=0.6 + 0.001 * k))
+    assert ask().json()["past"] == past[::-1]
+
+
+def test_runs_that_were_never_evaluated_are_its_past_too(ask: Any, sessions: Sessions) -> None:
+    with sessions.begin() as session:
+        past = [make_run(session, f"bare {k}", status="succeeded", task="maths").id for k in range(3)]
+        for seed, bare in enumerate(past):
+            log(session, session.get_one(Run, bare), values(0.5, 20 + seed))
+    assert ask().json()["past"] == past[::-1]
+
+
+def test_how_far_a_past_run_went_is_told_by_the_metric_and_not_by_its_evaluations(ask: Any, sessions: Sessions) -> None:
+    with sessions.begin() as session:
+        for seed in range(5):
+            short = make_run(session, f"short {seed}", status="succeeded", task="maths")
+            add_evaluations(session, short, COMPUTE, sigmoid(COMPUTE, A=0.7 + 0.001 * seed))
+            log(session, short, values(0.9, seed)[:6])
+    found = ask().json()
+    assert (found["past"], found["forecast"]["prior"]) == ([], None)
+
+
+def test_what_a_live_run_logs_from_now_on_is_seen(ask: Any, sessions: Sessions) -> None:
+    with sessions.begin() as session:
+        live = [make_run(session, f"live {seed}", task="maths").id for seed in range(3)]
+        for seed, one in enumerate(live):
+            log(session, session.get_one(Run, one), values(0.5, 30 + seed)[:5])
+    assert ask().json()["past"] == []
+    with sessions.begin() as session:
+        for seed, one in enumerate(live):
+            logged = values(0.5, 30 + seed)
+            row = {"run_id": one, "metric": METRIC, "attempt": 1, "time": START}
+            rows = [
+                row | {"step": 10 * k, "compute": float(COMPUTE[k]), "value": float(logged[k])} for k in range(5, 40)
+            ]
+            session.execute(insert(MetricPoint), rows)
+    assert ask().json()["past"] == live[::-1]
+
+
+def test_a_fork_and_its_parent_are_one_past_run(ask: Any, sessions: Sessions) -> None:
+    with sessions.begin() as session:
+        parent = finished(session, "arm", A=0.5, seed=3)
+        checkpoint = Checkpoint(run_id=parent.id, attempt=1, step=300, path="/x", digest="d", size_bytes=1)
+        session.add(checkpoint)
+        session.flush()
+        begin = {"parent_run_id": parent.id, "parent_checkpoint_id": checkpoint.id, "parent_step": 300}
+        fork, silent = (make_run(session, name, status="succeeded", task="maths", **begin) for name in ("f", "s"))
+        for one in (fork, silent):
+            inherit(session, one.id, parent_id=parent.id, attempt=1, step=300)
+            add_evaluations(session, one, [120.0, 140.0], [0.7, 0.71], first_step=600)
+        row = {"run_id": fork.id, "metric": METRIC, "attempt": 1, "time": START, "value": 0.5}
+        session.execute(insert(MetricPoint), [row | {"step": 10 * k, "compute": 2.0 * k} for k in range(31, 70)])
+        ids = fork.id, parent.id
+    (told,) = ask().json()["past"]
+    assert told == ids[0]
+
+
+def test_who_comes_while_others_are_worked_out_waits_without_keeping_anybody_else(
+    api: TestClient, application: FastAPI, ask: Any, headers: Headers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(application.state, "forecast_places", Places(0, longest_wait_s=0.0))
+    answer = ask()
     assert (answer.status_code, answer.json()["code"]) == (503, "busy")
     assert int(answer.headers["Retry-After"]) > 0
-    assert ask().status_code == 200
+    assert api.get("/v1/runs", headers=headers["read"]).status_code == 200
+    monkeypatch.setattr(application.state, "forecast_places", Places(1, longest_wait_s=0.0))
+    assert [ask().status_code for _ in range(2)] == [200, 200]

@@ -9,6 +9,8 @@ import pytest
 from sqlalchemy import insert
 from sqlalchemy.orm import Session, sessionmaker
 
+from server.checkpoints.models import Checkpoint
+from server.metrics.curve import inherit
 from server.metrics.models import MetricPoint
 from server.metrics.series import Series, series_of
 from server.runs.models import Run
@@ -49,14 +51,15 @@ def test_each_step_counts_once_by_the_newest_attempt_to_make_it(session: Session
 def test_many_are_averaged_with_their_compute_and_what_is_not_finite_is_left_out(session: Session, run: Run) -> None:
     log(session, run, {step: float(step) for step in range(9)} | {9: math.nan, 10: math.inf})
     found = read(session, run, most=3)
-    assert [(p.step, p.compute, p.reward) for p in found.points] == [(2, 0.5, 1.0), (5, 2.0, 4.0), (8, 3.5, 7.0)]
+    assert [(p.step, p.compute, p.reward) for p in found.points] == [(1, 0.5, 1.0), (4, 2.0, 4.0), (7, 3.5, 7.0)]
+    assert found.is_thinned
     assert (found.logged, found.least, found.greatest) == (9, 0.0, 8.0)
 
 
 def test_the_largest_numbers_are_read(session: Session, run: Run) -> None:
     log(session, run, dict.fromkeys(range(4), 1.7e308))
     found = read(session, run, most=2)
-    assert (found.greatest, [p.reward for p in found.points]) == (1.7e308, [1e150, 1e150])
+    assert (found.greatest, [p.reward for p in found.points]) == (1.7e308, [1.7e308, 1.7e308])
 
 
 def test_compute_that_was_not_logged_is_read_between_the_evaluations(session: Session, run: Run) -> None:
@@ -80,3 +83,46 @@ def test_a_run_that_logged_nothing_has_an_empty_series(sessions: sessionmaker[Se
         found = series_of(session, [one.id, other.id], "eval/other", 10)
     assert [len(found[run.id].points) for run in (one, other)] == [1, 0]
     assert found[other.id] == Series()
+
+
+@pytest.mark.parametrize("value", [-0.1, 0.1, 0.7])
+@pytest.mark.parametrize("count", [7, 400, 1200])
+def test_means_of_what_is_the_same_are_the_same(session: Session, run: Run, value: float, count: int) -> None:
+    log(session, run, dict.fromkeys(range(count), value))
+    assert {point.reward for point in read(session, run, most=5).points} == {value}
+
+
+def test_what_has_no_compute_yet_is_told_apart_before_neighbours_are_averaged(session: Session, run: Run) -> None:
+    add_evaluations(session, run, [2.0, 4.0], [0.1, 0.2], first_step=20)
+    log(session, run, {step: 0.001 * step for step in range(4000)}, spent=None)
+    found = read(session, run, most=100)
+    assert [point.step for point in found.points] == list(range(31))
+    assert (found.logged, found.lost, found.greatest, found.is_thinned) == (4000, 3969, 0.03, False)
+
+
+def test_an_attempt_ends_where_the_evaluations_of_a_later_one_begin(session: Session, run: Run) -> None:
+    """That has not logged the metric yet: what it threw away is known by its evaluations."""
+    log(session, run, {step: 0.01 * step for step in range(0, 100, 10)})
+    add_evaluations(session, run, [20.0, 21.0], [0.1, 0.2], attempt=2, first_step=42)
+    assert [point.step for point in read(session, run).points] == [0, 10, 20, 30]  # step 40 took 20 of compute
+    log(session, run, {50: 0.9}, attempt=2)
+    assert [(point.step, point.attempt) for point in read(session, run).points[-2:]] == [(30, 1), (50, 2)]
+
+
+def test_a_fork_that_goes_on_as_its_parent_did_has_its_parents_values(session: Session, run: Run) -> None:
+    add_evaluations(session, run, [0.0, 5.0, 10.0], [0.1, 0.2, 0.3])
+    log(session, run, {step: 0.01 * step for step in range(0, 60, 10)})
+    log(session, run, {30: 0.9}, attempt=2)
+    checkpoint = Checkpoint(run_id=run.id, attempt=1, step=20, path="/x", digest="d", size_bytes=1)
+    session.add(checkpoint)
+    session.flush()
+    forks = [make_run(session, parent_run_id=run.id, parent_checkpoint_id=checkpoint.id, parent_step=20) for _ in "ab"]
+    inherit(session, forks[0].id, parent_id=run.id, attempt=1, step=20)
+    for fork in forks:
+        log(session, fork, {30: 0.4, 40: 0.5})
+    goes_on, changed = (read(session, fork) for fork in forks)
+    own = [(30, 1, 0.4), (40, 1, 0.5)]
+    told = [(point.step, point.attempt, point.reward) for point in goes_on.points]
+    assert told == [(0, 0, 0.0), (10, 0, 0.1), (20, 0, 0.2), *own]
+    assert (goes_on.logged, goes_on.least, goes_on.greatest) == (5, 0.0, 0.5)
+    assert [(point.step, point.attempt, point.reward) for point in changed.points] == own

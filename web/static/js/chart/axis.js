@@ -188,16 +188,29 @@ export function asGiven(value) {
 
 const AIR = 0.012; // of a range that ends at 0 or at 1, so that points there are drawn whole; less than ticks are apart, so that none stands beyond
 
+/** Pass rates get a range that holds everything and ends on round values. @param {number[]} values @returns {[number, number]} */
+export function rateRange(values) {
+  const [low, high] = known(values, [0, 1]);
+  return rounded(low, high, Math.max(0.015, 0.04 * (high - low)), 20, [0, 1]);
+}
+
 /**
- * Pass rates get a range that holds everything and ends on round values.
- * @param {number[]} values @param {[number, number]} [bounds] what they can be @returns {[number, number]}
+ * So do the values of a metric, which may be any numbers within its bounds.
+ * @param {number[]} values @param {[number, number]} bounds @returns {[number, number]}
  */
-export function rateRange(values, [least, most] = [0, 1]) {
-  const known = values.filter(Number.isFinite);
-  if (known.length === 0) return [least, most];
-  const [low, high] = extent(known);
-  const steps = 20 / (most - least); // to a unit
-  const margin = Math.max(0.3 / steps, 0.04 * (high - low));
+export function valueRange(values, bounds) {
+  const [low, high] = known(values, bounds);
+  const spread = high > low ? high - low : Math.abs(high) || 1;
+  return rounded(low, high, 0.04 * spread, 1 / roundStep(spread / 20), bounds);
+}
+
+function known(values, otherwise) {
+  const finite = values.filter(Number.isFinite);
+  return finite.length > 0 ? extent(finite) : otherwise;
+}
+
+/** @param {number} steps to a unit, on which it ends */
+function rounded(low, high, margin, steps, [least, most]) {
   const [bottom, top] = [Math.max(least, Math.floor((low - margin) * steps) / steps), Math.min(most, Math.ceil((high + margin) * steps) / steps)];
   const air = AIR * (top - bottom);
   return [bottom === least ? bottom - air : bottom, top === most ? top + air : top];

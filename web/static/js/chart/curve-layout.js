@@ -1,6 +1,6 @@
 // Axes, budget line, ceiling in the right margin and R0 of one run's chart.
 
-import { asGiven, rateRange, shareOf, toAxis } from "./axis.js";
+import { asGiven, rateRange, shareOf, toAxis, valueRange } from "./axis.js";
 import { bells, wordsAt } from "./bells.js";
 import { holds, measured } from "./curve-traces.js";
 import { between, ending, escaped, middle, widthOf } from "./words.js";
@@ -70,7 +70,7 @@ export function curveLayout(given) {
 }
 
 /** Of the rates' axis; a metric says what its values can be. */
-const rangeOf = (scene) => rateRange(ratesOf(scene), [scene.view.low ?? 0, scene.view.high ?? 1]);
+const rangeOf = (scene) => (scene.view.metric ? valueRange(ratesOf(scene), [scene.view.low, scene.view.high]) : rateRange(ratesOf(scene)));
 
 /** The rates' name above their axis, where turned beside it it would take a tenth of a phone. */
 function standTitleUp(layout, ink) {

@@ -161,8 +161,8 @@ function evaluations({ view, forecast, replay, axis, ink }) {
       mode: "markers",
       marker: { color: points.map(colour), size, line: { color: points.map((p) => (seen(p) && !isEarly(p, forecast) ? ink.ink : ink.quiet)), width: crowded({ view }) ? 0 : 1 } },
       error_y: { type: "data", visible: !crowded({ view }), array: points.map((point) => point.se ?? 0), color: fade(ink.ink, 0.55), thickness: 1, width: 0 },
-      customdata: points.map((point) => [plain(point.compute), point.step, spread(point), curveThere(drawnBand(forecast), point.compute), clock(point.time), whose(point), weighed(point, forecast)]),
-      hovertemplate: `%{customdata[0]} ${escaped(view.unit)} · step %{customdata[1]}%{customdata[5]}<br>${measured(view)} %{y:.3f}%{customdata[2]}%{customdata[3]}%{customdata[6]}<br>%{customdata[4]}<extra></extra>`,
+      customdata: points.map((point) => [plain(point.compute), point.step, spread(point), curveThere(drawnBand(forecast), point.compute), clock(point.time), whose(point), weighed(point, forecast), written(view, point)]),
+      hovertemplate: `%{customdata[0]} ${escaped(view.unit)} · step %{customdata[1]}%{customdata[5]}<br>${measured(view)} %{customdata[7]}%{customdata[2]}%{customdata[3]}%{customdata[6]}<br>%{customdata[4]}<extra></extra>`,
     },
   ];
 }
@@ -172,9 +172,11 @@ export function evaluationWords(view, forecast, id) {
   const point = view.points.find((one) => idOf(one) === id);
   if (!point) return "";
   const beside = inOneLine(curveThere(drawnBand(forecast), point.compute) + weighed(point, forecast));
-  return `${plain(point.compute)} ${view.unit}, step ${point.step}${whose(point)}: ${view.metric ?? "pass rate"} ${point.reward.toFixed(3)}${spread(point)}${beside}; ${clock(point.time)}.`;
+  return `${plain(point.compute)} ${view.unit}, step ${point.step}${whose(point)}: ${view.metric ?? "pass rate"} ${written(view, point)}${spread(point)}${beside}; ${clock(point.time)}.`;
 }
 
+/** A pass rate with three decimals; a value of a metric, which may be of any size, with as many digits. */
+const written = ({ metric }, { reward }) => (metric ? plain(reward) : reward.toFixed(3));
 const idOf = ({ attempt, step }) => `${attempt}-${step}`;
 const spread = ({ se }) => (se === null ? "" : ` ± ${se.toFixed(3)}`);
 /** Of an early regime: grey, as the fit reads no ceiling from it. */

@@ -164,6 +164,7 @@ const countIn = (lists) => lists.reduce((sum, list) => sum + list.length, 0);
 function pressKeys(drawn, total) {
   const said = document.querySelector("[data-drawn-count]");
   if (said) said.textContent = `${drawn.size} of ${total.toLocaleString("en-GB")} drawn`;
+  document.querySelector(".keys").dataset.told = ""; // from here on the keys say what is drawn
   for (const key of document.querySelectorAll("[data-key]")) key.setAttribute("aria-pressed", String(drawn.has(key.dataset.key)));
 }
 

@@ -6,7 +6,7 @@ import { element } from "./small-chart.js";
 const MOST_CHOSEN = 30;
 
 /** @returns {string[]} the metrics that the URL names */
-export const chosenNames = () => new URLSearchParams(location.search).getAll("metric").slice(0, MOST_CHOSEN);
+export const chosenNames = () => [...new Set(new URLSearchParams(location.search).getAll("metric"))];
 
 /** @param {string[]} names */
 export function choose(names) {
@@ -19,15 +19,17 @@ export function choose(names) {
 /** The overview, then what was chosen beside it. @param {string[]} names of all that was logged @returns {import("./panels.js").Panel[]} */
 export function panelsOf(names) {
   const fixed = overview(names);
-  const known = new Set(fixed.map(({ metric }) => metric));
-  return [...fixed, ...chosenNames().filter((name) => names.includes(name) && !known.has(name)).map(chosen)];
+  const known = new Set(fixed.map(({ metrics: [first] }) => first));
+  const others = chosenNames().filter((name) => names.includes(name) && !known.has(name));
+  return [...fixed, ...others.slice(0, MOST_CHOSEN).map(chosen)];
 }
 
 /** What is not shown yet, by the first part of its name. Somebody may be choosing: the same is not offered anew, and what they are at stays. */
 export function offer(select, names) {
-  const shown = new Set(panelsOf(names).map(({ metric }) => metric));
+  const panels = panelsOf(names);
+  const shown = new Set(panels.map(({ metrics: [first] }) => first));
   const others = names.filter((each) => !shown.has(each));
-  const full = chosenNames().length >= MOST_CHOSEN;
+  const full = panels.filter(({ says }) => !says).length >= MOST_CHOSEN;
   const offered = JSON.stringify([full, others]);
   if (select.dataset.offered === offered) return;
   select.dataset.offered = offered;

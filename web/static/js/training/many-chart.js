@@ -1,28 +1,27 @@
 // One small chart of several runs: of each the mean, a line in the colour of its arm. The line that is pointed at comes forward and is told.
 
-import { SIZE, element, nearest, range, scaleOf, stretches, vector, written } from "./small-chart.js";
 import { seriesColourName, seriesMarks } from "../chart/palette.js";
+import { SIZE, along, element, nearest, range, scaleOf, stretches, vector, written } from "./small-chart.js";
 
 const TOLD = 6; // runs whose newest values a reader of the screen hears
+const REACH = 0.02; // of the width: beyond its last value by more, a run is not there
 
 /**
  * @typedef {object} Line
  * @property {string} run its id
- * @property {string} name
+ * @property {() => string} name what it is called now
  * @property {number | null} series of its arm's colour, null for the control
+ * @property {string} metric the name under which it logged
  * @property {any[]} buckets of ThinnedSeries
  * @property {number[]} places of the buckets, shares of the width
- *
- * @typedef {object} ManyChart
- * @property {HTMLElement} figure
- * @property {Line[]} lines
- * @property {(place: number | null, run?: string | null) => number | null} point show what is nearest to a place, of one run; its index there
- * @property {(place: number, height: number) => string | null} runAt the run whose line is nearest to a point of the drawing, shares from the left and from above
- * @property {(run: string | null) => void} focus bring one forward
  */
 
-/** @param {import("./panels.js").Panel} panel @param {Line[]} lines @returns {ManyChart} */
-export function manyChart(panel, lines) {
+/**
+ * @param {import("./panels.js").Panel} panel @param {Line[]} lines @param {(line: Line, index: number) => string} where a bucket lies
+ * @param {string} aside a word more below the chart
+ * @returns {import("./board.js").Chart & {focus: (run: string | null) => void}} `focus` brings a run forward
+ */
+export function manyChart(panel, lines, where, aside) {
   const all = lines.flatMap(({ buckets }) => buckets);
   const [low, high] = range(all, panel.unit === "share" ? 1 : Infinity);
   const up = (mean) => 1 - (mean - low) / (high - low); // from above
@@ -35,48 +34,68 @@ export function manyChart(panel, lines) {
   caption.append(element("span", { class: "what" }, panel.title), value);
   const drawn = element("div", { class: "drawn" });
   drawn.append(drawing, scaleOf(panel, all.some(({ mean }) => mean !== null) ? [high, low] : []));
-  const figure = element("figure", { class: "small-chart many", tabindex: "0", title: panel.metric, "data-metric": panel.metric, "aria-label": told(panel, lines) });
+  const names = [...new Set(lines.map(({ metric }) => metric))];
+  const figure = element("figure", { class: "small-chart many", tabindex: "0", title: names.join(", "), "data-metric": panel.metrics[0], "aria-label": heard(panel, lines) });
   figure.append(caption, drawn);
-  if (panel.says) figure.append(element("p", { class: "quiet" }, panel.says));
+  if (panel.says || aside) figure.append(element("p", { class: "quiet" }, [panel.says, aside].filter(Boolean).join("; ")));
 
+  const of = (run) => lines.find((line) => line.run === run);
   const focus = (run) => {
     figure.classList.toggle("focused", groups.has(run));
     for (const [id, group] of groups) group.classList.toggle("near", id === run);
   };
-  const point = (place, run = null) => {
-    const line = lines.find((one) => one.run === run) ?? (place === null ? null : lines[0]);
-    const index = line && place !== null ? nearest(line.places, place) : -1;
-    rule.setAttribute("visibility", index < 0 ? "hidden" : "visible");
-    value.textContent = index < 0 ? `${lines.length} ${lines.length === 1 ? "run" : "runs"}` : "";
-    if (index < 0) return null;
+  const show = (place) => {
+    const line = place && of(place.run);
+    focus(place?.run ?? null);
+    rule.setAttribute("visibility", line ? "visible" : "hidden");
+    value.textContent = !place ? `${lines.length} ${lines.length === 1 ? "run" : "runs"}` : line ? "" : "not logged";
+    if (!line) return null;
+    const index = nearest(line.places, place.at);
     for (const end of ["x1", "x2"]) rule.setAttribute(end, String(line.places[index] * SIZE.width));
     const { mean } = line.buckets[index];
-    if (run !== null) value.textContent = mean === null ? "not finite" : written(mean, panel.unit);
-    return index;
+    value.textContent = mean === null ? "not finite" : written(mean, panel.unit);
+    return { where: `${line.name()}, ${where(line, index)}`, value: `${panel.title} ${value.textContent}` };
   };
-  const runAt = (place, height) => {
+  const near = (at, height, ratio) => {
     const away = ({ buckets, places }) => {
-      const { mean } = buckets[nearest(places, place)];
-      return mean === null ? Infinity : Math.abs(up(mean) - height);
+      const index = nearest(places, at);
+      const { mean } = buckets[index];
+      return mean === null ? Infinity : Math.hypot(beyond(places, at) * ratio, up(mean) - height);
     };
-    return lines.reduce((best, line) => (best === null || away(line) < away(best) ? line : best), null)?.run ?? null;
+    return { at, run: lines.reduce((best, line) => (away(line) < away(best) ? line : best)).run };
   };
-  point(null);
-  return { figure, lines, point, runAt, focus };
+  const reached = (place, key) => {
+    const line = of(place?.run) ?? lines[0];
+    const index = along(line.places, place && of(place.run) ? nearest(line.places, place.at) : null, key);
+    if (index !== null) return { at: line.places[index], run: line.run };
+    const step = { ArrowUp: -1, ArrowDown: 1 }[key];
+    if (!step) return null;
+    const at = place?.at ?? line.places.at(-1);
+    const meanOf = ({ buckets, places }) => buckets[nearest(places, at)].mean ?? -Infinity;
+    const there = lines.filter((one) => one === line || beyond(one.places, at) <= REACH).toSorted((one, other) => meanOf(other) - meanOf(one));
+    return { at, run: (there[there.indexOf(line) + step] ?? line).run };
+  };
+  show(null);
+  return { figure, show, near, reached, focus };
 }
+
+/** How far a place lies before the first, or behind the last of these. */
+const beyond = (places, at) => Math.max(0, places[0] - at, at - places.at(-1));
 
 function drawnLine({ run, series, buckets, places }, up) {
   const group = vector("g", { class: `run ${seriesColourName(series)}`, "data-run": run });
   const dash = seriesMarks(series).fit;
   const at = (index) => `${(SIZE.width * places[index]).toFixed(2)},${(SIZE.height * up(buckets[index].mean)).toFixed(2)}`;
-  group.append(...stretches(buckets).map((indices) => (indices.length === 1 ? vector("path", { class: "dot", d: `M${at(indices[0])}h0` }) : vector("polyline", { points: indices.map(at).join(" "), ...(dash === "solid" ? {} : { "stroke-dasharray": dash.replaceAll("px", "") }) }))));
+  const line = (indices) => vector("polyline", { points: indices.map(at).join(" "), ...(dash === "solid" ? {} : { "stroke-dasharray": dash.replaceAll("px", "") }) });
+  const dot = ([index]) => vector("path", { class: "dot", d: `M${at(index)}h0` });
+  group.append(...stretches(buckets).map((indices) => (indices.length === 1 ? dot(indices) : line(indices))));
   return group;
 }
 
 /** What a reader of the screen hears of the chart. */
-function told(panel, lines) {
+function heard(panel, lines) {
   const newest = ({ buckets }) => buckets.findLast(({ mean }) => mean !== null)?.mean;
-  const values = lines.slice(0, TOLD).map((line) => `${line.name} ${newest(line) === undefined ? "not finite" : written(newest(line), panel.unit)}`);
+  const values = lines.slice(0, TOLD).map((line) => `${line.name()} ${newest(line) === undefined ? "not finite" : written(newest(line), panel.unit)}`);
   const more = lines.length > TOLD ? ` and ${lines.length - TOLD} more` : "";
   return `${panel.title}${panel.says ? `, ${panel.says}` : ""}, now: ${values.join(", ")}${more}`;
 }

@@ -1,117 +1,71 @@
 // What the runs of a comparison logged while they trained, over one another: those that are drawn in the chart above, in its colours.
 // Loaded when the section comes into sight. Chosen metrics stand in the URL.
 
-import { api, ApiError } from "../api.js";
+import { api } from "../api.js";
 import { computeAxis, plain, shareOf } from "../chart/axis.js";
-import { say } from "../notice.js";
-import { choose, chosenNames, offer, panelsOf, removal } from "./choice.js";
+import { fromUrl } from "../chart/view.js";
+import { axisMode, startBoard } from "./board.js";
+import { panelsOf, removal } from "./choice.js";
 import { manyChart } from "./many-chart.js";
-import { nearest } from "./small-chart.js";
 
 const BUCKETS = 60;
-const MOST_RUNS = 20; // that the API gives at once
+const MOST_RUNS = 20; // that the API gives at once, and that the chart above draws at first
 const LOOK_EVERY_MS = 30_000; // twenty runs' worth of steps
 const SETTLE_MS = 300; // several keys may be pressed one after another
 
 /** @param {HTMLElement} section `data-series` maps run ids to colours (null: control) */
 export async function startMany(section) {
   const series = JSON.parse(section.dataset.series);
-  const state = { runs: [], found: null, charts: [], asked: 0, shown: 0, at: null, run: null };
-  const place = section.querySelector("[data-panels]");
-  const select = section.querySelector("select");
+  const state = { charts: [], pointed: null, named: "" };
+  const part = (name) => section.querySelector(`[data-${name}]`);
 
-  const load = async () => {
-    const number = ++state.asked;
-    const runs = drawnRuns(series);
-    try {
-      const found = runs.length > 0 ? await fetched(runs) : { unit: null, metrics: state.found?.metrics ?? [], items: [] };
-      if (number < state.shown) return; // one that was asked for later came first
-      Object.assign(state, { runs, found, shown: number });
-      complain("");
-      show();
-    } catch (error) {
-      if (!(error instanceof ApiError)) throw error;
-      if (number >= state.shown) complain(`The metrics could not be loaded: ${error.message}`);
-    }
-  };
-
-  const complain = (text) => {
-    const error = section.querySelector("[data-training-error]");
-    say(error, text);
-    error.hidden = !text;
-  };
-
-  const show = () => {
-    const focused = document.activeElement?.closest("[data-metric]")?.dataset.metric;
-    state.charts = charts(state);
-    place.replaceChildren(...state.charts.map(({ figure }) => figure));
-    section.querySelector("[data-training-empty]").hidden = state.found.metrics.length > 0;
-    section.querySelector("[data-none-drawn]").hidden = state.runs.length > 0;
-    section.removeAttribute("data-loading");
-    offer(select, state.found.metrics);
-    point(null);
-    section.dataset.drawn = String(Number(section.dataset.drawn || 0) + 1);
-    if (focused) (state.charts.find(({ figure }) => figure.dataset.metric === focused)?.figure ?? select).focus(); // it may have been removed
-  };
-
-  /** Move the rule of every chart to a place, or away, and bring a run forward in all of them; say where it is. */
-  const point = (at, run = null, leader = null) => {
-    Object.assign(state, { at, run });
-    let where = "";
-    for (const chart of state.charts) {
-      const index = chart.point(at, run);
-      chart.focus(run);
-      if (chart === leader && index !== null) where = chart.where(run, index);
-    }
-    section.querySelector("[data-said]").textContent = where;
-  };
-
-  place.addEventListener("pointermove", (event) => {
-    const chart = chartOf(state, event.target);
-    if (!chart) return;
-    const box = chart.figure.querySelector("svg").getBoundingClientRect();
-    const at = Math.min(1, Math.max(0, (event.clientX - box.left) / box.width));
-    point(at, chart.runAt(at, (event.clientY - box.top) / box.height), chart);
+  const board = startBoard(section, {
+    fetched: async () => {
+      const drawn = pressed(series);
+      const runs = drawn.slice(0, MOST_RUNS);
+      return { runs, left: drawn.length - runs.length, ...(runs.length > 0 ? await fetched(runs) : { unit: null, metrics: [], items: [] }) };
+    },
+    names: ({ metrics }) => metrics,
+    charts: (found) => (state.charts = charts(found)),
+    extent,
+    shown: (found) => {
+      if (!found) return;
+      part("training-empty").hidden = found.metrics.length > 0 || found.runs.length === 0;
+      part("none-drawn").hidden = found.runs.length > 0;
+      part("some-drawn").hidden = found.left === 0;
+      part("some-drawn").textContent = `Of the first ${MOST_RUNS} runs that are drawn above; release some of their names to see the other ${found.left} here.`;
+      state.named = namesOf(found.runs);
+      queueMicrotask(() => state.pointed !== null && focus(state.pointed)); // under a pointer that has not moved
+    },
+    keeps: false, // other runs may be drawn above by now
+    everyMs: LOOK_EVERY_MS,
   });
-  place.addEventListener("pointerleave", () => point(null));
-  place.addEventListener("focusout", () => point(null));
-  place.addEventListener("keydown", (event) => {
-    const chart = chartOf(state, event.target);
-    if (!chart || event.altKey || event.ctrlKey || event.metaKey) return; // the browser's own
-    if (event.key === "Escape") return void point(null);
-    const next = reached(chart, state, event.key);
-    if (!next) return;
-    event.preventDefault();
-    point(next.at, next.run, chart);
+  const focus = (run) => state.charts.forEach((chart) => chart.focus(run));
+  followKeys(() => board.load(), (run) => {
+    if (run === state.pointed) return;
+    state.pointed = run;
+    focus(run);
   });
-  place.addEventListener("click", (event) => {
-    const button = event.target.closest("[data-remove]");
-    if (button) asked(chosenNames().filter((name) => name !== button.dataset.remove));
-  });
-  select.addEventListener("forecurve:chosen", () => select.value && asked([...chosenNames(), select.value]));
-  document.addEventListener("change", (event) => event.target.name === "x" && state.found && show());
-  followKeys(() => load(), (run) => state.at === null && state.charts.forEach((chart) => chart.focus(run)));
-
-  const asked = (names) => {
-    choose(names);
-    return load();
-  };
-  setInterval(() => section.hasAttribute("data-going") && !document.hidden && !place.matches(":hover, :focus-within") && load(), LOOK_EVERY_MS);
-  await load();
+  document.addEventListener("htmx:after:swap", () => state.named !== namesOf(pressed(series).slice(0, MOST_RUNS)) && board.show());
+  await board.load();
 }
 
 async function fetched(runs) {
   const path = `/v1/runs:metrics?${new URLSearchParams(runs.map(({ run }) => ["run_id", run]))}`;
-  const { metrics } = await api(`${path}&buckets=1`);
-  const panels = panelsOf(metrics);
-  return panels.length > 0 ? api(`${path}&buckets=${BUCKETS}&${new URLSearchParams(panels.map(({ metric }) => ["metric", metric]))}`) : { unit: null, metrics, items: [] };
+  const { metrics } = await api(path);
+  const asked = [...new Set(panelsOf(metrics).flatMap(({ metrics: names }) => names))];
+  return asked.length > 0 ? api(`${path}&buckets=${BUCKETS}&${new URLSearchParams(asked.map((metric) => ["metric", metric]))}`) : { unit: null, metrics, items: [] };
 }
 
-/** The runs whose keys are pressed, as they are called there. */
-function drawnRuns(series) {
-  const keys = [...document.querySelectorAll("[data-key][aria-pressed=true]")].filter(({ dataset }) => dataset.key in series);
-  return keys.slice(0, MOST_RUNS).map((key) => ({ run: key.dataset.key, name: key.querySelector("[data-name]").textContent, series: series[key.dataset.key] }));
+/** The runs whose keys are pressed, or will be once the chart above is drawn, as they are called there. */
+function pressed(series) {
+  const asked = fromUrl("show")?.split(",");
+  const isPressed = document.querySelector(".keys[data-told]") ? (key) => key.getAttribute("aria-pressed") === "true" : (key, at) => (asked ? asked.includes(key.dataset.key) : at < MOST_RUNS);
+  const keys = [...document.querySelectorAll("[data-key]")].filter(({ dataset }) => dataset.key in series);
+  return keys.filter(isPressed).map((key) => ({ run: key.dataset.key, name: () => key.querySelector("[data-name]").textContent, series: series[key.dataset.key] }));
 }
+
+const namesOf = (runs) => runs.map(({ name }) => name()).join("\n");
 
 /** @param {() => void} changed which are pressed @param {(run: string | null) => void} pointed at a key, or at a row of the table */
 function followKeys(changed, pointed) {
@@ -130,42 +84,36 @@ function followKeys(changed, pointed) {
   }
 }
 
-const mode = () => document.querySelector("input[name=x]:checked")?.value ?? "log";
-const chartOf = (state, target) => state.charts.find(({ figure }) => figure.contains(target));
-
 /** All charts have one axis; a metric that one of the runs has logged without compute has its steps. */
-function charts({ runs, found }) {
-  const kind = mode();
+function charts({ runs, items, metrics, unit }) {
+  const kind = axisMode();
   const over = kind === "time" || kind === "tokens" ? "linear" : kind;
   const hasCompute = ({ buckets }) => buckets.every(({ compute }) => compute !== null);
-  const columnOf = (items) => (kind !== "steps" && found.unit !== null && items.every(hasCompute) ? "compute" : "step");
-  const shared = computeAxis(over, found.items.filter(hasCompute).flatMap(({ buckets }) => buckets.map(({ compute }) => compute)));
-  return panelsOf(found.metrics).map((panel) => ({ panel, items: found.items.filter(({ metric, points }) => metric === panel.metric && points > 0) })).filter(({ items }) => items.length > 0).map(({ panel, items }) => {
-    const column = columnOf(items);
-    const axis = column === "compute" ? shared : computeAxis(over, items.flatMap(({ buckets }) => buckets.map(({ step }) => step)));
-    const lines = runs.flatMap((run) => items.filter(({ run_id: id }) => id === run.run).map(({ buckets }) => ({ ...run, buckets, places: buckets.map((bucket) => shareOf(axis, axis.place(bucket[column]))) })));
-    const chart = manyChart(panel, lines);
-    if (!panel.says) chart.figure.querySelector("figcaption").append(removal(panel.metric));
-    const where = (run, index) => {
-      const { name, buckets } = lines.find((line) => line.run === run) ?? lines[0];
-      return `${name}, ${column === "compute" ? `${plain(buckets[index].compute)} ${found.unit}, ` : ""}step ${buckets[index].step}`;
-    };
-    return { ...chart, where };
+  const shared = computeAxis(over, items.filter(hasCompute).flatMap(({ buckets }) => buckets.map(({ compute }) => compute)));
+  return panelsOf(metrics).flatMap((panel) => {
+    const logged = runs.flatMap((run) => seriesOf(panel, run, items));
+    if (logged.length === 0) return [];
+    const column = kind !== "steps" && unit !== null && logged.every(hasCompute) ? "compute" : "step";
+    const axis = column === "compute" ? shared : computeAxis(over, logged.flatMap(({ buckets }) => buckets.map(({ step }) => step)));
+    const lines = logged.map((line) => ({ ...line, places: line.buckets.map((bucket) => shareOf(axis, axis.place(bucket[column]))) }));
+    const where = ({ buckets }, index) => `${column === "compute" ? `${plain(buckets[index].compute)} ${unit}, ` : ""}step ${buckets[index].step}`;
+    const chart = manyChart(panel, lines, where, column === "step" && kind !== "steps" ? "over steps" : "");
+    if (!panel.says) chart.figure.querySelector("figcaption").append(removal(panel.metrics[0]));
+    return [chart];
   });
 }
 
-/** Where a key leads: along a run, or to the next one above or below there. */
-function reached({ lines }, { at, run }, key) {
-  const line = lines.find((one) => one.run === run) ?? lines[0];
-  const last = line.places.length - 1;
-  const here = at === null ? last + 1 : nearest(line.places, at);
-  const moves = { ArrowLeft: Math.max(0, here - 1), ArrowRight: Math.min(last, here + 1), Home: 0, End: last };
-  if (key in moves) return { at: line.places[moves[key]], run: line.run };
-  const aside = { ArrowUp: -1, ArrowDown: 1 }[key];
-  if (!aside) return null;
-  const place = at ?? 1;
-  const meanOf = ({ buckets, places }) => buckets[nearest(places, place)].mean ?? -Infinity;
-  const above = lines.toSorted((one, other) => meanOf(other) - meanOf(one));
-  const next = above[above.indexOf(line) + aside];
-  return next ? { at: place, run: next.run } : { at: place, run: line.run };
+/** The run's series of a panel, under the first of its names that the run has logged. */
+function seriesOf(panel, run, items) {
+  const mine = items.filter(({ run_id: id, points }) => id === run.run && points > 0);
+  const found = panel.metrics.map((name) => mine.find(({ metric }) => metric === name)).find(Boolean);
+  return found ? [{ ...run, metric: found.metric, buckets: found.buckets }] : [];
+}
+
+/** Over what the charts are, while no place is pointed at. */
+function extent({ items, unit }) {
+  const column = axisMode() === "steps" || unit === null ? "step" : "compute";
+  const last = Math.max(0, ...items.flatMap(({ buckets }) => buckets.map((bucket) => bucket[column] ?? 0)));
+  if (last === 0) return "";
+  return column === "step" ? `over steps, up to ${plain(last)}` : `over compute, up to ${plain(last)} ${unit}`;
 }

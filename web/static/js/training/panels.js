@@ -3,7 +3,7 @@
 
 /**
  * @typedef {object} Panel
- * @property {string} metric the name under which the run reported it
+ * @property {string[]} metrics the names under which it was reported, that which counts first: runs of several trainers may have several
  * @property {string} title
  * @property {string} says what it is, in a few words; empty for a metric that is not of the overview
  * @property {string} unit "share" is written as per cent
@@ -22,14 +22,14 @@ const OVERVIEW = [
   ["Step time", "wall time from step to step", "s", ["time/step", "step_time", "timing_s/step", "perf/time_per_step"]],
 ];
 
-/** @param {string[]} names of all metrics of the run @returns {Panel[]} */
+/** @param {string[]} names of all metrics that were logged @returns {Panel[]} */
 export function overview(names) {
   const reported = new Set(names);
   return OVERVIEW.flatMap(([title, says, unit, candidates]) => {
-    const metric = candidates.find((name) => reported.has(name));
-    return metric ? [{ metric, title, says, unit }] : [];
+    const metrics = candidates.filter((name) => reported.has(name));
+    return metrics.length > 0 ? [{ metrics, title, says, unit }] : [];
   });
 }
 
 /** @param {string} metric @returns {Panel} one that a person chose; its name is all that is known of it */
-export const chosen = (metric) => ({ metric, title: metric, says: "", unit: "" });
+export const chosen = (metric) => ({ metrics: [metric], title: metric, says: "", unit: "" });

@@ -10,11 +10,12 @@ const SVG = "http://www.w3.org/2000/svg";
  * @typedef {object} SmallChart
  * @property {HTMLElement} figure
  * @property {number[]} places of the buckets, shares of the width
+ * @property {() => string} value what is written of the place that is shown
  * @property {(place: number | null) => number | null} point show what is nearest to a place, the newest for null; gives its index
  */
 
 /**
- * @param {import("./panels.js").Panel} panel
+ * @param {import("./panels.js").Panel & {metric: string}} panel
  * @param {any} series ThinnedSeries of the API
  * @param {number[]} places
  * @returns {SmallChart}
@@ -49,7 +50,14 @@ export function smallChart(panel, series, places) {
     return index;
   };
   point(null);
-  return { figure, places, point };
+  return { figure, places, point, value: () => value.textContent };
+}
+
+/** The index that a key leads to along places. @param {number[]} places @param {number | null} at where it is, null for nowhere yet @param {string} key @returns {number | null} */
+export function along(places, at, key) {
+  const last = places.length - 1;
+  const moves = { ArrowLeft: at === null ? last : Math.max(0, at - 1), ArrowRight: at === null ? last : Math.min(last, at + 1), Home: 0, End: last };
+  return last >= 0 && key in moves ? moves[key] : null;
 }
 
 /** The ends of the axis, from above to below. @param {import("./panels.js").Panel} panel @param {number[]} ends */
