@@ -17,7 +17,7 @@ from server.dependencies import clock, known_parameters, no_body_unread
 from server.events.endpoints import router as events
 from server.events.stream import EventFeed
 from server.forecasts.endpoints import router as forecasts
-from server.forecasts.of_metric import AT_ONCE, LONGEST_WAIT_S
+from server.forecasts.of_metric import AT_ONCE, LONGEST_WAIT_S, OTHERS_FIRST
 from server.heads import HeadsOfGets
 from server.health import router as health
 from server.logs.endpoints import router as logs
@@ -54,7 +54,7 @@ def create_api(settings: Settings | None = None, sessions: sessionmaker[Session]
     app.state.settings = settings
     app.state.sessions = sessions or make_sessions(_engine(settings))
     app.state.places = Places(PLACES)
-    app.state.forecast_places = Places(AT_ONCE, LONGEST_WAIT_S)
+    app.state.forecast_places = Places(AT_ONCE, LONGEST_WAIT_S, busy=OTHERS_FIRST)
     app.state.tries = Tries(settings.wrong_tokens_a_minute)
     app.state.feed = EventFeed(app.state.sessions, clock)
     app.include_router(health)

@@ -48,7 +48,10 @@ def app_settings(request: Request) -> Settings:
 
 async def forecast_place(request: Request) -> AsyncIterator[None]:
     """One of the few places for forecasts that are made when somebody asks. Taken before any other: who waits for it
-    keeps nobody else from being answered."""
+    keeps nobody else from being answered. Who asks for no metric needs none."""
+    if not request.query_params.get("metric"):
+        yield
+        return
     async with request.app.state.forecast_places.one():
         yield
 

@@ -14,6 +14,7 @@ from weakref import WeakKeyDictionary
 from server.problems import Unavailable
 
 LONGEST_WAIT_S = 20.0
+_BUSY = "More requests are at work than the service can answer; nothing was changed."
 
 
 class Busy(Unavailable):
@@ -23,8 +24,9 @@ class Busy(Unavailable):
 class Places:
     """So many places in each event loop: a process that serves has one loop."""
 
-    def __init__(self, number: int, longest_wait_s: float = LONGEST_WAIT_S) -> None:
-        self._number = number
+    def __init__(self, number: int, longest_wait_s: float = LONGEST_WAIT_S, *, busy: str = _BUSY) -> None:
+        """`busy`: what is said to who waited in vain."""
+        self._number, self._busy = number, busy
         self._longest_wait_s = longest_wait_s
         self._free: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
 
@@ -40,7 +42,7 @@ class Places:
             async with asyncio.timeout(self._longest_wait_s):
                 await free.acquire()
         except TimeoutError:
-            raise Busy("More requests are at work than the service can answer; nothing was changed.") from None
+            raise Busy(self._busy) from None
         try:
             yield
         finally:

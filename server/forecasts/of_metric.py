@@ -7,12 +7,13 @@ so no alert rings by it and no track record counts it.
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from sqlalchemy import text
+from sqlalchemy import exists, select, text
 from sqlalchemy.orm import Session
 
 from forecurve.digits import as_given
@@ -20,9 +21,11 @@ from forecurve.limits import LEAST_COMPUTE, MOST_COMPUTE
 from forecurve.science import CurveError, fit
 from forecurve.science.checks import bounds_of
 from forecurve.science.fitting.outcome import FINISHED_AT
-from forecurve.science.past.telling import least_to_tell
+from forecurve.science.past.telling import is_finished, least_to_tell
 from server.errors import Invalid, NotFound
 from server.events.service import current_cursor
+from server.metrics.curve import INHERITED
+from server.metrics.models import Evaluation
 from server.metrics.series import Series, series_of
 from server.runs.models import Run
 from server.runs.schemas import Ending
@@ -33,8 +36,7 @@ from server.runs.states import TERMINAL, Status
 from .curves import point_view, restart_marks
 from .ending import ending_of
 from .fitted import MIN_POINTS, curve_of
-from .past_runs import PastRun, Version, arm_of, begins_alike, one_of_each, runs_that_logged
-from .remembered import Remembered
+from .past_runs import PastRun, arm_of, runs_that_logged
 from .saying import Subject, informed, say, to_fit
 from .schemas import MetricCurve, SaidView
 from .service import Said
@@ -44,6 +46,7 @@ MOST_POINTS = 400
 MOST_PAST = 24
 """The newest comparable runs that are asked: what each would have been told is worked out from all others."""
 LONGEST_WAIT_S = 5.0
+OTHERS_FIRST = "Forecasts of other metrics are being worked out; ask again."
 AT_ONCE = 2
 """In one process, which a fit keeps busy, and the reading of long metrics its database."""
 
@@ -136,55 +139,77 @@ def _checked(series: Series, asked: Asked) -> Series:
 def _past(session: Session, run: Run, mine: Series, asked: Asked, budget: float | None) -> tuple[PastRun, ...]:
     """Comparable runs that tell where this one goes, by how far they went with this metric; the newest first.
 
-    As of imported runs, nothing was forecast of it.
+    As of imported runs, nothing was forecast of it. Of forks that go on with another run's curve and that run one
+    counts, and none of the run's own family: what came of them came partly of it.
     """
     comparable = runs_that_logged(session, run, asked.metric)
-    series = _theirs(session, comparable, asked.metric)
-    bounds = asked.low, asked.high
-    logged = [
-        replace(one, points=tuple(theirs.points), imported=True, bounds=bounds)
-        for one in comparable
-        if (theirs := series.get(one.id)) and theirs.points and asked.holds(theirs)
-    ]
-    others = one_of_each([one for one in logged if not begins_alike(one.points, mine.points)])
+    went = _went(session, comparable, asked.metric)
+    least = _least(comparable, went, mine.points[-1].compute, budget)
+    families = _families(session, [run.id, *(one.id for one in comparable)])
+    enough = [one for one in comparable if went[one.id] >= least(one) and families[one.id] != families[run.id]]
+    furthest = {families[one.id]: one for one in sorted(enough, key=lambda one: (went[one.id], one.over))}
+    wanted = [one for one in enough if furthest[families[one.id]] is one]
+    found: list[PastRun] = []
+    while wanted and len(found) < MOST_PAST:
+        portion, wanted = wanted[:MOST_PAST], wanted[MOST_PAST:]
+        series = series_of(session, [one.id for one in portion], asked.metric, MOST_POINTS)
+        told = [_as_logged(one, series[one.id], asked) for one in portion]
+        found += [one for one in told if one is not None and one.points[-1].compute >= least(one)]
+    return tuple(found[:MOST_PAST])
+
+
+def _as_logged(one: PastRun, theirs: Series, asked: Asked) -> PastRun | None:
+    """The run with the metric in place of its evaluations; None where its values lie outside of the range."""
+    if not theirs.points or not asked.holds(theirs):
+        return None
+    return replace(one, points=tuple(theirs.points), imported=True, bounds=(asked.low, asked.high))
+
+
+def _least(
+    comparable: Sequence[PastRun], went: Mapping[str, float], now: float, budget: float | None
+) -> Callable[[PastRun], float]:
+    """How far each run must have gone to tell of one that has spent `now`."""
     if budget is None:
-        tell = [one for one in others if one.over and one.points[-1].compute >= FINISHED_AT * one.budget]
-    else:
-        least = least_to_tell(mine.points[-1].compute, budget, sum(one.tells_the_end(budget) for one in others))
-        tell = [one for one in others if one.points[-1].compute >= least]
-    return tuple(tell[:MOST_PAST])
+        return lambda one: FINISHED_AT * one.budget if one.over else math.inf
+    finished = sum(one.over and is_finished(went[one.id], budget) for one in comparable)
+    least = least_to_tell(now, budget, finished)
+    return lambda one: least
 
 
-_Newest = tuple[int, int]
-"""The newest attempt that has logged a metric, and its last step: a run's row does not move with these."""
-
-_KEPT: Remembered[tuple[Version, str, _Newest], Series] = Remembered(128)  # some 100 kB each
-
-
-def _theirs(session: Session, past: Sequence[PastRun], metric: str) -> Mapping[str, Series]:
-    """The metric of the past runs, by run. Most are over and log no more."""
-    newest = _newest(session, [one.id for one in past], metric)
-    keys = [(one.version, metric, newest[one.id]) for one in past if one.id in newest]
-
-    def read(missing: Sequence[tuple[Version, str, _Newest]]) -> dict[tuple[Version, str, _Newest], Series]:
-        found = series_of(session, [version.run_id for version, *_ in missing], metric, MOST_POINTS)
-        return {key: found[key[0].run_id] for key in missing}
-
-    return {version.run_id: series for (version, *_), series in _KEPT.of(keys, read).items()}
-
-
-def _newest(session: Session, run_ids: Sequence[str], metric: str) -> dict[str, _Newest]:
-    rows = session.execute(_NEWEST, {"runs": list(run_ids), "metric": metric})
-    return {run_id: (attempt, step) for run_id, attempt, step in rows}
+def _went(session: Session, runs: Sequence[PastRun], metric: str) -> dict[str, float]:
+    """How far each went with the metric; where that was logged without compute, at most as far as it was evaluated."""
+    rows = session.execute(_NEWEST, {"runs": [one.id for one in runs], "metric": metric}).all()
+    told: dict[str, float | None] = {row.run_id: row.compute for row in rows}
+    evaluated = {one.id: one.points[-1].compute if one.points else 0.0 for one in runs}
+    return {one.id: evaluated[one.id] if (went := told.get(one.id)) is None else went for one in runs}
 
 
 _NEWEST = text("""
-    SELECT asked.run_id, newest.attempt, newest.step FROM unnest(CAST(:runs AS text[])) AS asked (run_id)
+    SELECT asked.run_id, newest.compute FROM unnest(CAST(:runs AS text[])) AS asked (run_id)
     CROSS JOIN LATERAL (
-      SELECT attempt, step FROM metric_points AS point WHERE point.run_id = asked.run_id AND metric = :metric
+      SELECT compute FROM metric_points AS point WHERE point.run_id = asked.run_id AND metric = :metric
       ORDER BY attempt DESC, step DESC LIMIT 1
     ) AS newest
 """)
+
+
+def _families(session: Session, run_ids: Sequence[str]) -> dict[str, str]:
+    """Of each run that whose curve it goes on with, and which goes on with none; itself, where it is no such fork."""
+    parents: dict[str, str] = {}
+    asked = list(run_ids)
+    while asked:
+        goes_on = exists().where(Evaluation.run_id == Run.id, Evaluation.attempt == INHERITED)
+        rows = session.execute(select(Run.id, Run.parent_run_id).where(Run.id.in_(asked), goes_on)).all()
+        new = {fork: parent for fork, parent in rows if parent is not None and fork not in parents}
+        parents |= new
+        asked = list(new.values())
+    return {run_id: _oldest(run_id, parents) for run_id in run_ids}
+
+
+def _oldest(run_id: str, parents: Mapping[str, str]) -> str:
+    while run_id in parents:
+        run_id = parents[run_id]
+    return run_id
 
 
 @lru_cache(maxsize=8)
@@ -234,4 +259,4 @@ _OTHER_WORDS = {
     "evaluation": "value",
     "evaluations": "values",
 }
-_WORDS = re.compile("|".join(sorted(_OTHER_WORDS, key=len, reverse=True)))
+_WORDS = re.compile(rf"\b({'|'.join(_OTHER_WORDS)})\b")

@@ -8,22 +8,16 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
-from sqlalchemy import exists, select, text
+from sqlalchemy import text
 from sqlalchemy.orm import Session
 
-from forecurve.limits import MAX_STEP
 from forecurve.spent import spent_at
-from server.checkpoints.models import Checkpoint
-from server.runs.models import Run
 
-from .curve import INHERITED, Point, validation_curves
-from .models import Evaluation
-
-_ANY_ATTEMPT = 2**31 - 1
+from .curve import Point, validation_curves
 
 
 @dataclass
@@ -47,74 +41,19 @@ class Series:
         """Whether points are means."""
         return self.logged - self.lost > len(self.points)
 
-    def after(self, beginning: Series) -> Series:
-        """This series behind what it goes on from."""
-        return Series(
-            points=[replace(point, attempt=INHERITED) for point in beginning.points] + self.points,
-            logged=beginning.logged + self.logged,
-            lost=beginning.lost + self.lost,
-            least=min(beginning.least, self.least),
-            greatest=max(beginning.greatest, self.greatest),
-        )
-
-
-class _Part(NamedTuple):
-    """What a run has up to a checkpoint, by what was known then; all of it without limits."""
-
-    run_id: str
-    attempt: int = _ANY_ATTEMPT
-    step: int = MAX_STEP
-
 
 def series_of(session: Session, run_ids: Iterable[str], metric: str, most: int) -> dict[str, Series]:
     """The series of one metric of many runs, each in `most` points at most; an empty one where there is none.
 
-    That of a fork whose curve begins with its parent's begins with its parent's too, with as many points more.
+    Of a fork, what it has logged itself.
     """
-    wanted = [_Part(run_id) for run_id in dict.fromkeys(run_ids)]
-    parents = _parents(session, [part.run_id for part in wanted])
-    chains = {part.run_id: _chain(part, parents) for part in wanted}
-    found = _read(session, {part for chain in chains.values() for part in chain}, metric, most)
-    whole: dict[str, Series] = {}
-    for run_id, chain in chains.items():
-        whole[run_id] = found[chain[0]]
-        for part in chain[1:]:
-            whole[run_id] = found[part].after(whole[run_id])
-    return whole
-
-
-def _parents(session: Session, run_ids: Sequence[str]) -> dict[str, _Part]:
-    """Of each run that goes on with its parent's curve, and of those that these go on from, where it began."""
-    found: dict[str, _Part] = {}
-    asked = list(run_ids)
-    while asked:
-        goes_on = exists().where(Evaluation.run_id == Run.id, Evaluation.attempt == INHERITED)
-        begun = select(Run.id, Checkpoint.run_id, Checkpoint.attempt, Checkpoint.step).where(Run.id.in_(asked), goes_on)
-        rows = session.execute(begun.join(Checkpoint, Checkpoint.id == Run.parent_checkpoint_id)).all()
-        new = {fork: _Part(of, attempt, step) for fork, of, attempt, step in rows if fork not in found}
-        found |= new
-        asked = [part.run_id for part in new.values()]
-    return found
-
-
-def _chain(part: _Part, parents: dict[str, _Part]) -> list[_Part]:
-    """The parts of a curve, the oldest first."""
-    chain = [part]
-    while (parent := parents.get(chain[0].run_id)) is not None:
-        chain.insert(0, parent)
-    return chain
-
-
-def _read(session: Session, parts: Iterable[_Part], metric: str, most: int) -> dict[_Part, Series]:
-    asked = list(parts)
-    runs, attempts, steps = (list(column) for column in zip(*asked, strict=True)) if asked else ([], [], [])
-    limits = {"runs": runs, "attempts": attempts, "steps": steps, "metric": metric, "most": most}
-    rows: dict[int, list[Any]] = defaultdict(list)
-    for row in session.execute(_POINTS, limits):
-        rows[row.place].append(row)
-    unknown = {asked[place].run_id for place, mine in rows.items() if any(row.compute is None for row in mine)}
+    asked = list(dict.fromkeys(run_ids))
+    rows: dict[str, list[Any]] = defaultdict(list)
+    for row in session.execute(_POINTS, {"runs": asked, "metric": metric, "most": most}):
+        rows[row.run_id].append(row)
+    unknown = [run_id for run_id, mine in rows.items() if any(row.compute is None for row in mine)]
     evaluated = validation_curves(session, unknown)
-    return {part: _series(rows[at], evaluated.get(part.run_id, ())) for at, part in enumerate(asked)}
+    return {run_id: _series(rows[run_id], evaluated.get(run_id, ())) for run_id in asked}
 
 
 def _series(rows: Sequence[Any], evaluated: Sequence[Point]) -> Series:
@@ -122,7 +61,7 @@ def _series(rows: Sequence[Any], evaluated: Sequence[Point]) -> Series:
     series = Series(logged=sum(row.logged for row in rows))
     for row in rows:
         compute = row.compute
-        if compute is None and row.middle is not None:
+        if compute is None and not row.lost:
             compute = spent_at(row.middle, steps, spent)
         if compute is None:
             series.lost += row.logged
@@ -136,22 +75,21 @@ def _series(rows: Sequence[Any], evaluated: Sequence[Point]) -> Series:
 
 
 _POINTS = text("""
-    -- An attempt counts up to where a later one began, by this metric or by its evaluations. Values beyond 1e150 are
-    -- clipped, for avg() squares what it is given and fails beyond the largest number. What nobody says the compute of
-    -- has no bucket: it is told apart before neighbours are averaged.
+    -- An attempt counts up to where a later one began, by this metric or by its evaluations. So the order of the
+    -- primary key, by attempt and step, is that of steps, and nothing is sorted. Values beyond 1e150 are clipped, for
+    -- avg() squares what it is given and fails beyond the largest number. What nobody says the compute of is told apart
+    -- before neighbours are averaged, and those whose compute is logged are not averaged with others.
     WITH asked AS (
-      SELECT place - 1 AS place, run_id, attempt, step
-      FROM unnest(CAST(:runs AS text[]), CAST(:attempts AS int[]), CAST(:steps AS bigint[]))
-        WITH ORDINALITY AS given (run_id, attempt, step, place)
+      SELECT run_id FROM unnest(CAST(:runs AS text[])) AS given (run_id)
     ), begun AS (
-      SELECT asked.place, made.attempt, min(first.step) AS step, min(first.compute) AS compute
+      SELECT asked.run_id, made.attempt, min(first.step) AS step, min(first.compute) AS compute
       FROM asked
-      CROSS JOIN LATERAL generate_series(0, least(asked.attempt, greatest(
+      CROSS JOIN LATERAL generate_series(0, greatest(
         -1,
         (SELECT max(attempt) FROM metric_points AS point WHERE point.run_id = asked.run_id AND metric = :metric),
         (SELECT max(attempt) FROM evaluations WHERE evaluations.run_id = asked.run_id)
-      ))) AS made (attempt)
-      CROSS JOIN LATERAL (
+      )) AS made (attempt)
+      LEFT JOIN LATERAL (
         (SELECT step, compute FROM metric_points AS point
          WHERE point.run_id = asked.run_id AND metric = :metric AND point.attempt = made.attempt
          ORDER BY step LIMIT 1)
@@ -159,34 +97,36 @@ _POINTS = text("""
         (SELECT step, compute FROM evaluations
          WHERE evaluations.run_id = asked.run_id AND made.attempt > 0 AND evaluations.attempt = made.attempt
          ORDER BY step LIMIT 1)
-      ) AS first
-      GROUP BY asked.place, made.attempt
+      ) AS first ON true
+      GROUP BY asked.run_id, made.attempt
     ), until AS (
-      SELECT place, attempt, min(step) OVER later AS step, min(compute) OVER later AS compute FROM begun
-      WINDOW later AS (PARTITION BY place ORDER BY attempt ROWS BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING)
-    ), evaluated AS (
-      SELECT DISTINCT ON (asked.place) asked.place, evaluations.step
-      FROM asked JOIN evaluations ON evaluations.run_id = asked.run_id
-      ORDER BY asked.place, evaluations.attempt DESC, evaluations.step DESC
-    ), standing AS (
-      SELECT asked.place, point.attempt, point.step, point.compute, point.value, point.time,
-             point.compute IS NULL AND point.step > coalesce(evaluated.step, -1) AS lost
-      FROM asked
-      JOIN metric_points AS point ON point.run_id = asked.run_id AND point.metric = :metric
-        AND point.attempt <= asked.attempt AND point.step <= asked.step
-      JOIN until ON until.place = asked.place AND until.attempt = point.attempt
-      LEFT JOIN evaluated ON evaluated.place = asked.place
-      WHERE coalesce(point.step < until.step, true) AND coalesce(point.compute < until.compute, true)
-        AND point.value NOT IN ('NaN', 'Infinity', '-Infinity')
-    ), kept AS (
-      SELECT *, ntile(:most) OVER (PARTITION BY place ORDER BY step) AS bucket FROM standing WHERE NOT lost
+      SELECT run_id, array_agg(step ORDER BY attempt) AS step, array_agg(compute ORDER BY attempt) AS compute
+      FROM (
+        SELECT run_id, attempt, min(step) OVER later AS step, min(compute) OVER later AS compute FROM begun
+        WINDOW later AS (PARTITION BY run_id ORDER BY attempt ROWS BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING)
+      ) AS ends GROUP BY run_id
     )
-    SELECT place, round(avg(step))::bigint AS step, max(attempt) AS attempt, avg(step)::float AS middle,
-           CASE WHEN count(compute) = count(*) THEN avg(compute) END AS compute,
-           avg(least(greatest(value, -1e150), 1e150)) AS value, min(value) AS least, max(value) AS greatest,
-           max(time) AS time, count(*) AS logged
-    FROM kept GROUP BY place, bucket
-    UNION ALL
-    SELECT place, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, count(*) FROM standing WHERE lost GROUP BY place
-    ORDER BY place, step
+    SELECT until.run_id, bucketed.*
+    FROM until
+    CROSS JOIN LATERAL (SELECT coalesce((
+      SELECT step FROM evaluations WHERE evaluations.run_id = until.run_id ORDER BY attempt DESC, step DESC LIMIT 1
+    ), -1) AS step) AS evaluated
+    CROSS JOIN LATERAL (
+      SELECT round(avg(step))::bigint AS step, max(attempt) AS attempt, avg(step)::float AS middle,
+             avg(compute) AS compute, avg(least(greatest(value, -1e150), 1e150)) AS value,
+             min(value) AS least, max(value) AS greatest, max(time) AS time, count(*) AS logged, lost
+      FROM (
+        SELECT point.*, ntile(:most) OVER (PARTITION BY lost ORDER BY attempt, step) AS bucket
+        FROM (
+          SELECT attempt, step, compute, value, time, compute IS NULL AND point.step > evaluated.step AS lost
+          FROM metric_points AS point
+          WHERE point.run_id = until.run_id AND point.metric = :metric
+            AND coalesce(point.step < until.step[point.attempt + 1], true)
+            AND coalesce(point.compute < until.compute[point.attempt + 1], true)
+            AND value NOT IN ('NaN', 'Infinity', '-Infinity')
+        ) AS point
+      ) AS standing
+      GROUP BY lost, CASE WHEN NOT lost THEN bucket END, compute IS NULL
+    ) AS bucketed
+    ORDER BY until.run_id, bucketed.step
 """)

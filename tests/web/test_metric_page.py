@@ -83,9 +83,11 @@ def test_a_metric_that_is_not_there_leaves_no_other_chosen(site: TestClient, log
 
 
 def test_the_command_that_asks_the_same_can_be_copied(site: TestClient, logged: str) -> None:
-    html = site.get(f"/runs/{logged}/forecast", params={"metric": HOSTILE, "high": "2", "budget": "90"}).text
+    html = site.get(
+        f"/runs/{logged}/forecast", params={"metric": HOSTILE, "high": "1.23456789012", "budget": "90"}
+    ).text
     command = unescape(re.findall(r"<code>(forecurve run forecast .*?)</code>", html)[0])
-    flags = ["--range=0,2", "--budget=90"]
+    flags = ["--range=0,1.23456789012", "--budget=90"]
     assert shlex.split(command) == ["forecurve", "run", "forecast", logged, *flags, "--", HOSTILE]
 
 

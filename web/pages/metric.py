@@ -85,10 +85,14 @@ def _command(run_id: str, metric: str, numbers: Mapping[str, float]) -> str:
     """What forecasts the same on the command line."""
     flags = []
     if "low" in numbers or "high" in numbers:
-        flags.append(f"--range={numbers.get('low', 0.0):g},{numbers.get('high', 1.0):g}")
+        flags.append(f"--range={_exact(numbers.get('low', 0.0))},{_exact(numbers.get('high', 1.0))}")
     if "budget" in numbers:
-        flags.append(f"--budget={numbers['budget']:g}")
+        flags.append(f"--budget={_exact(numbers['budget'])}")
     return shlex.join(["forecurve", "run", "forecast", run_id, *flags, "--", metric])
+
+
+def _exact(value: float) -> str:
+    return repr(value).removesuffix(".0")
 
 
 def _told(problem: Problem) -> str:

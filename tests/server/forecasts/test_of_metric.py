@@ -9,7 +9,7 @@ import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from httpx import Response
-from sqlalchemy import insert
+from sqlalchemy import insert, update
 from sqlalchemy.orm import Session, sessionmaker
 
 from forecurve.science import Curve, fit, predict_ending
@@ -243,22 +243,49 @@ def test_what_a_live_run_logs_from_now_on_is_seen(ask: Any, sessions: Sessions) 
     assert ask().json()["past"] == live[::-1]
 
 
-def test_a_fork_and_its_parent_are_one_past_run(ask: Any, sessions: Sessions) -> None:
+def test_of_a_family_of_forks_one_is_past_and_none_of_the_runs_own(ask: Any, sessions: Sessions, run_id: str) -> None:
+    """However many values they have, of which a forecast sees means."""
+    long = np.linspace(0.05, 100.0, 2000)
     with sessions.begin() as session:
-        parent = finished(session, "arm", A=0.5, seed=3)
-        checkpoint = Checkpoint(run_id=parent.id, attempt=1, step=300, path="/x", digest="d", size_bytes=1)
-        session.add(checkpoint)
-        session.flush()
-        begin = {"parent_run_id": parent.id, "parent_checkpoint_id": checkpoint.id, "parent_step": 300}
-        fork, silent = (make_run(session, name, status="succeeded", task="maths", **begin) for name in ("f", "s"))
-        for one in (fork, silent):
-            inherit(session, one.id, parent_id=parent.id, attempt=1, step=300)
-            add_evaluations(session, one, [120.0, 140.0], [0.7, 0.71], first_step=600)
-        row = {"run_id": fork.id, "metric": METRIC, "attempt": 1, "time": START, "value": 0.5}
-        session.execute(insert(MetricPoint), [row | {"step": 10 * k, "compute": 2.0 * k} for k in range(31, 70)])
-        ids = fork.id, parent.id
-    (told,) = ask().json()["past"]
-    assert told == ids[0]
+        families = []
+        parents = {"theirs": finished(session, "arm", A=0.5, seed=3), "own": session.get_one(Run, run_id)}
+        for name, parent in parents.items():
+            log(session, parent, sigmoid(long, A=0.5), "eval/long", long)
+            families.append([parent.id, *_forks(session, parent, name)])
+    (parent, nearer, further), own = families
+    assert ask("eval/long").json()["past"] == [further]
+    with sessions.begin() as session:
+        session.get_one(Run, further).archived_at = START
+    assert ask("eval/long").json()["past"] == [nearer]
+    assert len(own) == 3
+
+
+def _forks(session: Session, parent: Run, name: str) -> list[str]:
+    """Two that go on with its curve, and log a little more each."""
+    checkpoint = Checkpoint(run_id=parent.id, attempt=1, step=100, path="/x", digest="d", size_bytes=1)
+    session.add(checkpoint)
+    session.flush()
+    begin = {"parent_run_id": parent.id, "parent_checkpoint_id": checkpoint.id, "parent_step": 100}
+    forks = []
+    for last in (120, 140):
+        fork = make_run(session, f"{name} {last}", status="succeeded", task="maths", **begin)
+        inherit(session, fork.id, parent_id=parent.id, attempt=1, step=100)
+        row = {"run_id": fork.id, "metric": "eval/long", "attempt": 1, "time": START}
+        points = [row | {"step": k, "compute": float(k), "value": float(sigmoid(k))} for k in range(20, last)]
+        session.execute(insert(MetricPoint), points)
+        forks.append(fork.id)
+    return forks
+
+
+def test_a_value_that_is_logged_anew_is_seen(ask: Any, sessions: Sessions) -> None:
+    with sessions.begin() as session:
+        five_arms(session)
+    before = ask().json()
+    with sessions.begin() as session:
+        session.execute(update(MetricPoint).where(MetricPoint.compute > 50).values(value=0.9))
+    after = ask().json()
+    assert after["past"] == before["past"]
+    assert after["ending"] != before["ending"]
 
 
 def test_who_comes_while_others_are_worked_out_waits_without_keeping_anybody_else(

@@ -9,8 +9,6 @@ import pytest
 from sqlalchemy import insert
 from sqlalchemy.orm import Session, sessionmaker
 
-from server.checkpoints.models import Checkpoint
-from server.metrics.curve import inherit
 from server.metrics.models import MetricPoint
 from server.metrics.series import Series, series_of
 from server.runs.models import Run
@@ -109,20 +107,13 @@ def test_an_attempt_ends_where_the_evaluations_of_a_later_one_begin(session: Ses
     assert [(point.step, point.attempt) for point in read(session, run).points[-2:]] == [(30, 1), (50, 2)]
 
 
-def test_a_fork_that_goes_on_as_its_parent_did_has_its_parents_values(session: Session, run: Run) -> None:
-    add_evaluations(session, run, [0.0, 5.0, 10.0], [0.1, 0.2, 0.3])
-    log(session, run, {step: 0.01 * step for step in range(0, 60, 10)})
-    log(session, run, {30: 0.9}, attempt=2)
-    checkpoint = Checkpoint(run_id=run.id, attempt=1, step=20, path="/x", digest="d", size_bytes=1)
-    session.add(checkpoint)
-    session.flush()
-    forks = [make_run(session, parent_run_id=run.id, parent_checkpoint_id=checkpoint.id, parent_step=20) for _ in "ab"]
-    inherit(session, forks[0].id, parent_id=run.id, attempt=1, step=20)
-    for fork in forks:
-        log(session, fork, {30: 0.4, 40: 0.5})
-    goes_on, changed = (read(session, fork) for fork in forks)
-    own = [(30, 1, 0.4), (40, 1, 0.5)]
-    told = [(point.step, point.attempt, point.reward) for point in goes_on.points]
-    assert told == [(0, 0, 0.0), (10, 0, 0.1), (20, 0, 0.2), *own]
-    assert (goes_on.logged, goes_on.least, goes_on.greatest) == (5, 0.0, 0.5)
-    assert [(point.step, point.attempt, point.reward) for point in changed.points] == own
+def test_values_whose_compute_is_logged_are_not_averaged_with_those_of_which_nobody_says_it(
+    session: Session, run: Run
+) -> None:
+    add_evaluations(session, run, [10.0, 15.0], [0.1, 0.2], first_step=20)
+    log(session, run, {step: 0.001 * step for step in range(1000) if step % 2 or step > 29})
+    log(session, run, {step: 0.001 * step for step in range(0, 30, 2)}, spent=None)
+    found = read(session, run, most=10)
+    assert (found.logged, found.lost, found.greatest) == (1000, 0, 0.999)
+    assert [point.step for point in found.points] == sorted(point.step for point in found.points)
+    assert found.points[-1].compute == pytest.approx(0.5 * found.points[-1].step, abs=0.3)

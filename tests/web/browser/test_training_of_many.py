@@ -196,13 +196,15 @@ def test_a_tap_tells_what_is_there(chromium: Any, server: Server, logged: Site) 
     context = chromium.new_context(viewport={"width": 390, "height": 844}, base_url=server.url, has_touch=True)
     context.add_cookies([{"name": session_cookie(server.url), "value": server.cookie, "url": server.url}])
     page = context.new_page()
-    see(page, f"/sweeps/{logged.sweep}")
-    chart = page.locator(".small-chart")
+    see(page, f"/sweeps/{logged.sweep}?metric=only")
+    chart = page.locator("[data-metric='train/entropy']")
     chart.scroll_into_view_if_needed()
     box = chart.locator("svg").bounding_box()
     page.touchscreen.tap(box["x"] + box["width"] - 3, box["y"] + box["height"] - 3)
     assert chart.locator(".value").inner_text().startswith("0.59")
     assert page.locator("#training-head [data-said]").inner_text().startswith("no-<b>cispo</b>, 3")
+    page.locator("[data-metric=only] svg").tap()  # another chart gets the focus then
+    assert page.locator("[data-metric=only] .rule").get_attribute("visibility") == "visible"
     context.close()
 
 

@@ -83,7 +83,7 @@ export function startBoard(section, { fetched, names, charts, extent, shown = ()
   panels.addEventListener("pointermove", follow);
   panels.addEventListener("pointerdown", follow); // a tap tells what is there, and stays
   panels.addEventListener("pointerleave", ({ pointerType }) => pointerType === "touch" || point(null));
-  panels.addEventListener("focusout", () => point(null));
+  panels.addEventListener("focusout", ({ relatedTarget }) => panels.contains(relatedTarget) || point(null));
   panels.addEventListener("keydown", (event) => {
     const chart = chartOf(event.target);
     if (!chart || event.altKey || event.ctrlKey || event.metaKey) return; // the browser's own

@@ -29,10 +29,10 @@ export async function startMany(section) {
     charts: (found) => (state.charts = charts(found)),
     extent,
     shown: (found) => {
+      part("training-empty").hidden = !found || found.metrics.length > 0 || found.runs.length === 0;
+      part("none-drawn").hidden = !found || found.runs.length > 0;
+      part("some-drawn").hidden = !found || found.left === 0;
       if (!found) return;
-      part("training-empty").hidden = found.metrics.length > 0 || found.runs.length === 0;
-      part("none-drawn").hidden = found.runs.length > 0;
-      part("some-drawn").hidden = found.left === 0;
       part("some-drawn").textContent = `Of the first ${MOST_RUNS} runs that are drawn above; release some of their names to see the other ${found.left} here.`;
       state.named = namesOf(found.runs);
       queueMicrotask(() => state.pointed !== null && focus(state.pointed)); // under a pointer that has not moved
