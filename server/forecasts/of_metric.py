@@ -147,8 +147,8 @@ def _past(session: Session, run: Run, mine: Series, asked: Asked, budget: float 
     least = _least(comparable, went, mine.points[-1].compute, budget)
     families = _families(session, [run.id, *(one.id for one in comparable)])
     enough = [one for one in comparable if went[one.id] >= least(one) and families[one.id] != families[run.id]]
-    furthest = {families[one.id]: one for one in sorted(enough, key=lambda one: (went[one.id], one.over))}
-    wanted = [one for one in enough if furthest[families[one.id]] is one]
+    chosen = {families[one.id]: one for one in sorted(enough, key=lambda one: _tells(one, families, went))}
+    wanted = [one for one in enough if chosen[families[one.id]] is one]
     found: list[PastRun] = []
     while wanted and len(found) < MOST_PAST:
         portion, wanted = wanted[:MOST_PAST], wanted[MOST_PAST:]
@@ -156,6 +156,11 @@ def _past(session: Session, run: Run, mine: Series, asked: Asked, budget: float 
         told = [_as_logged(one, series[one.id], asked) for one in portion]
         found += [one for one in told if one is not None and one.points[-1].compute >= least(one)]
     return tuple(found[:MOST_PAST])
+
+
+def _tells(one: PastRun, families: Mapping[str, str], went: Mapping[str, float]) -> tuple[bool, float, bool]:
+    """How much one of a family tells: that which is no fork has the whole curve, of forks the furthest has most."""
+    return families[one.id] == one.id, went[one.id], one.over
 
 
 def _as_logged(one: PastRun, theirs: Series, asked: Asked) -> PastRun | None:
