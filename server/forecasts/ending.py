@@ -33,6 +33,12 @@ def ending_of(summary: Mapping[str, Any]) -> Ending | None:
     return Ending(**said["calibrated"], compute=said["compute"], calibration=_calibration(said["conformal"], summary))
 
 
+def ending_ahead(summary: Mapping[str, Any], spent: float, *, over: bool) -> Ending | None:
+    """The ending that is still to come: of a run that is over, or whose budget is spent, none is expected any more."""
+    ending = None if over else ending_of(summary)
+    return None if ending is None or ending.compute <= spent else ending
+
+
 def _calibration(conformal: Mapping[str, Any], summary: Mapping[str, Any]) -> str:
     """`calibrated on 12 past runs`, `adjusted by 5 past runs, 2 of its arm`; `with 2 past runs and 4 as far along`,
     where they are only its prior."""
@@ -65,8 +71,8 @@ def ending_words(summary: Mapping[str, Any], unit: str, now: float) -> str:
     """
     if is_withheld(summary):
         return WITHHELD
-    ending = ending_of(summary)
-    if ending is None or ending.compute <= now:
+    ending = ending_ahead(summary, now, over=False)
+    if ending is None:
         return ""
     said = Estimate(ending.median, ending.lower, ending.upper)
     return ending_text(said, _in_sentence(ending, summary), ending.compute, unit)

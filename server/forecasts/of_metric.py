@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from sqlalchemy import exists, select, text
+from sqlalchemy import text
 from sqlalchemy.orm import Session
 
 from forecurve.digits import as_given
@@ -24,19 +24,16 @@ from forecurve.science.fitting.outcome import FINISHED_AT
 from forecurve.science.past.telling import is_finished, least_to_tell
 from server.errors import Invalid, NotFound
 from server.events.service import current_cursor
-from server.metrics.curve import INHERITED
-from server.metrics.models import Evaluation
 from server.metrics.series import Series, series_of
 from server.runs.models import Run
-from server.runs.schemas import Ending
 from server.runs.sentence import ceiling_words
 from server.runs.service import get_run
 from server.runs.states import TERMINAL, Status
 
 from .curves import point_view, restart_marks
-from .ending import ending_of
+from .ending import ending_ahead
 from .fitted import MIN_POINTS, curve_of
-from .past_runs import PastRun, arm_of, runs_that_logged
+from .past_runs import PastRun, arm_of, families_of, runs_that_logged
 from .saying import Subject, informed, say, to_fit
 from .schemas import MetricCurve, SaidView
 from .service import Said
@@ -101,6 +98,7 @@ def metric_curve(session: Session, run_id: str, asked: Asked) -> MetricCurve:
     )
     over = Status(run.status) in TERMINAL
     found = None if isinstance(said, str) else said
+    sentence = said if isinstance(said, str) else _sentence(run, said, over)
     return MetricCurve(
         run_id=run.id,
         metric=asked.metric,
@@ -113,10 +111,10 @@ def metric_curve(session: Session, run_id: str, asked: Asked) -> MetricCurve:
         budget=budget,
         points=[point_view(point) for point in points],
         restarts=restart_marks(points, ()),
-        forecast=None if found is None else _view(found, over),
-        ending=None if found is None or over else _ending(found),
+        forecast=None if found is None else _view(found, sentence, over),
+        ending=None if found is None else ending_ahead(found.summary, found.at_compute, over=over),
         past=[one.id for one in past],
-        sentence=said if isinstance(said, str) else _sentence(run, said, over),
+        sentence=sentence,
         cursor=cursor,
     )
 
@@ -145,7 +143,7 @@ def _past(session: Session, run: Run, mine: Series, asked: Asked, budget: float 
     comparable = runs_that_logged(session, run, asked.metric)
     went = _went(session, comparable, asked.metric)
     least = _least(comparable, went, mine.points[-1].compute, budget)
-    families = _families(session, [run.id, *(one.id for one in comparable)])
+    families = families_of(session, [run.id, *(one.id for one in comparable)])
     enough = [one for one in comparable if went[one.id] >= least(one) and families[one.id] != families[run.id]]
     chosen = {families[one.id]: one for one in sorted(enough, key=lambda one: _tells(one, families, went))}
     wanted = [one for one in enough if chosen[families[one.id]] is one]
@@ -198,25 +196,6 @@ _NEWEST = text("""
 """)
 
 
-def _families(session: Session, run_ids: Sequence[str]) -> dict[str, str]:
-    """Of each run that whose curve it goes on with, and which goes on with none; itself, where it is no such fork."""
-    parents: dict[str, str] = {}
-    asked = list(run_ids)
-    while asked:
-        goes_on = exists().where(Evaluation.run_id == Run.id, Evaluation.attempt == INHERITED)
-        rows = session.execute(select(Run.id, Run.parent_run_id).where(Run.id.in_(asked), goes_on)).all()
-        new = {fork: parent for fork, parent in rows if parent is not None and fork not in parents}
-        parents |= new
-        asked = list(new.values())
-    return {run_id: _oldest(run_id, parents) for run_id in run_ids}
-
-
-def _oldest(run_id: str, parents: Mapping[str, str]) -> str:
-    while run_id in parents:
-        run_id = parents[run_id]
-    return run_id
-
-
 @lru_cache(maxsize=8)
 def _said(subject: Subject) -> Said | str:
     """What is said; in words why nothing is."""
@@ -230,20 +209,14 @@ def _said(subject: Subject) -> Said | str:
         return _of_metric(f"No curve can be fitted to it: {error.message}.")
 
 
-def _ending(said: Said) -> Ending | None:
-    """Where the budget is spent, no end is expected any more."""
-    ending = ending_of(said.summary)
-    return None if ending is None or ending.compute <= said.at_compute else ending
-
-
-def _view(said: Said, over: bool) -> SaidView:
+def _view(said: Said, sentence: str, over: bool) -> SaidView:
     """Of a run that is over, nothing is advised or reached any more."""
     summary = dict(said.summary)
     if summary.get("advice"):
         summary["advice"] = summary["advice"] | {"reason": _of_metric(summary["advice"]["reason"])}
     if over:
         summary |= {"advice": None, "milestones": []}
-    return SaidView.made(replace(said, summary=summary, sentence=_of_metric(said.sentence)))
+    return SaidView.made(replace(said, summary=summary, sentence=sentence))
 
 
 def _sentence(run: Run, said: Said, over: bool) -> str:

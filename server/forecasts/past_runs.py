@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -15,7 +15,7 @@ from sqlalchemy.orm import Session
 from forecurve.science.fitting.outcome import FINISHED_AT
 from forecurve.science.past.telling import is_finished, least_to_tell
 from server.metrics.curve import INHERITED, PASS_RATES, Point, validation_curve, validation_curves
-from server.metrics.models import MetricPoint
+from server.metrics.models import Evaluation, MetricPoint
 from server.recipes.models import RecipeRow
 from server.runs.models import Run
 from server.runs.states import TERMINAL, Status
@@ -228,6 +228,25 @@ _Beginning = tuple[int, float, float, datetime]
 
 def _beginning(points: Sequence[Point]) -> _Beginning:
     return points[0].step, points[0].compute, points[0].reward, points[0].time
+
+
+def families_of(session: Session, run_ids: Sequence[str]) -> dict[str, str]:
+    """Of each run that whose curve it goes on with, and which goes on with none; itself, where it is no such fork."""
+    parents: dict[str, str] = {}
+    asked = list(run_ids)
+    while asked:
+        goes_on = exists().where(Evaluation.run_id == Run.id, Evaluation.attempt == INHERITED)
+        rows = session.execute(select(Run.id, Run.parent_run_id).where(Run.id.in_(asked), goes_on)).all()
+        new = {fork: parent for fork, parent in rows if parent is not None and fork not in parents}
+        parents |= new
+        asked = list(new.values())
+    return {run_id: _oldest(run_id, parents) for run_id in run_ids}
+
+
+def _oldest(run_id: str, parents: Mapping[str, str]) -> str:
+    while run_id in parents:
+        run_id = parents[run_id]
+    return run_id
 
 
 def begins_alike(points: Sequence[Point], ours: Sequence[Point]) -> bool:

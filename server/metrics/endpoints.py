@@ -101,7 +101,7 @@ def read_metrics_of_runs(
     session: DbSession,
     _: Reader,
     metric: Annotated[
-        list[str] | None, Query(max_length=50, description="Names of metrics; given several times.")
+        list[str] | None, Query(max_length=100, description="Names of metrics; given several times.")
     ] = None,
     buckets: Annotated[int, Query(ge=1, le=300, description="Most points a series.")] = 60,
 ) -> RunsMetrics:

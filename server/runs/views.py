@@ -11,12 +11,12 @@ from sqlalchemy.orm import Session
 
 from server.alerts.models import BELOW_FORECAST, Alert
 from server.alerts.service import SUPERSEDED
-from server.forecasts.ending import ending_of, is_withheld
+from server.forecasts.ending import ending_ahead, is_withheld
 from server.forecasts.models import Forecast
 
 from .models import Attempt, Run
 from .pace import budgets_spent_at
-from .schemas import AdviceView, Ending, Interval, Parent, Progress, RunView
+from .schemas import AdviceView, Interval, Parent, Progress, RunView
 from .sentence import ended_sentence, with_forecast, without_forecast
 from .states import TERMINAL, Status
 
@@ -69,7 +69,7 @@ def _view(
         misfit=summary.get("misfit"),
         withheld=withheld,
         at_budget=Interval.of(at_budget["curve"]) if at_budget else None,
-        ending=_ending(run, summary, over),
+        ending=ending_ahead(summary, run.last_compute or 0, over=over),
         advice=None if run.import_digest is not None else _advice(summary, over),  # nothing of it can go on here
         sentence=_sentence(run, forecast, over, progress, alerts.fell_at),
         open_alerts=alerts.open,
@@ -77,12 +77,6 @@ def _view(
         budget_spent_at=spent_at,
         progress=progress,
     )
-
-
-def _ending(run: Run, summary: dict[str, Any], over: bool) -> Ending | None:
-    """Of a run that is over, or whose budget is spent, no end is expected any more."""
-    ending = None if over else ending_of(summary)
-    return None if ending is None or ending.compute <= (run.last_compute or 0) else ending
 
 
 _COLUMNS = tuple(name for name in RunView.model_fields if name in Run.__mapper__.columns)

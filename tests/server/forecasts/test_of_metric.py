@@ -142,6 +142,7 @@ def test_of_a_run_that_is_over_no_end_is_expected(ask: Any, sessions: Sessions, 
     assert (found["forecast"]["advice"], found["forecast"]["milestones"]) == (None, [])
     assert found["sentence"].startswith("Stopped; last logged at 30 GPU-hours. ")
     assert "xpected" not in found["sentence"]
+    assert found["forecast"]["sentence"] == found["sentence"]
 
 
 def test_few_values_are_shown_without_a_forecast(ask: Any, sessions: Sessions, run_id: str) -> None:

@@ -116,6 +116,3 @@ export function startBoard(section, { fetched, names, charts, extent, shown = ()
   setTimeout(look, everyMs);
   return { load, show };
 }
-
-/** The current axis of the chart above. @returns {string} */
-export const axisMode = () => document.querySelector("input[name=x]:checked")?.value ?? "log";

@@ -17,7 +17,7 @@ const REACH = 0.02; // of the width: beyond its last value by more, a run is not
  */
 
 /**
- * @param {import("./panels.js").Panel} panel @param {Line[]} lines @param {(line: Line, index: number) => string} where a bucket lies
+ * @param {import("./panels.js").Panel} panel @param {Line[]} lines @param {(bucket: any) => string} where a bucket lies
  * @param {string} aside a word more below the chart
  * @returns {import("./board.js").Chart & {focus: (run: string | null) => void}} `focus` brings a run forward
  */
@@ -54,7 +54,7 @@ export function manyChart(panel, lines, where, aside) {
     for (const end of ["x1", "x2"]) rule.setAttribute(end, String(line.places[index] * SIZE.width));
     const { mean } = line.buckets[index];
     value.textContent = mean === null ? "not finite" : written(mean, panel.unit);
-    return { where: `${line.name()}, ${where(line, index)}`, value: `${panel.title} ${value.textContent}` };
+    return { where: `${line.name()}, ${where(line.buckets[index])}`, value: `${panel.title} ${value.textContent}` };
   };
   const near = (at, height, ratio) => {
     const away = ({ buckets, places }) => {

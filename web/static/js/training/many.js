@@ -2,9 +2,9 @@
 // Loaded when the section comes into sight. Chosen metrics stand in the URL.
 
 import { api } from "../api.js";
-import { computeAxis, plain, shareOf } from "../chart/axis.js";
 import { fromUrl } from "../chart/view.js";
-import { axisMode, startBoard } from "./board.js";
+import { axesOf } from "./axes.js";
+import { startBoard } from "./board.js";
 import { panelsOf, removal } from "./choice.js";
 import { manyChart } from "./many-chart.js";
 
@@ -27,7 +27,7 @@ export async function startMany(section) {
     },
     names: ({ metrics }) => metrics,
     charts: (found) => (state.charts = charts(found)),
-    extent,
+    extent: ({ items, unit }) => axesOf(items, unit).extent,
     shown: (found) => {
       part("training-empty").hidden = !found || found.metrics.length > 0 || found.runs.length === 0;
       part("none-drawn").hidden = !found || found.runs.length > 0;
@@ -84,20 +84,14 @@ function followKeys(changed, pointed) {
   }
 }
 
-/** All charts have one axis; a metric that one of the runs has logged without compute has its steps. */
 function charts({ runs, items, metrics, unit }) {
-  const kind = axisMode();
-  const over = kind === "time" || kind === "tokens" ? "linear" : kind;
-  const hasCompute = ({ buckets }) => buckets.every(({ compute }) => compute !== null);
-  const shared = computeAxis(over, items.filter(hasCompute).flatMap(({ buckets }) => buckets.map(({ compute }) => compute)));
+  const axes = axesOf(items, unit);
   return panelsOf(metrics).flatMap((panel) => {
     const logged = runs.flatMap((run) => seriesOf(panel, run, items));
     if (logged.length === 0) return [];
-    const column = kind !== "steps" && unit !== null && logged.every(hasCompute) ? "compute" : "step";
-    const axis = column === "compute" ? shared : computeAxis(over, logged.flatMap(({ buckets }) => buckets.map(({ step }) => step)));
-    const lines = logged.map((line) => ({ ...line, places: line.buckets.map((bucket) => shareOf(axis, axis.place(bucket[column]))) }));
-    const where = ({ buckets }, index) => `${column === "compute" ? `${plain(buckets[index].compute)} ${unit}, ` : ""}step ${buckets[index].step}`;
-    const chart = manyChart(panel, lines, where, column === "step" && kind !== "steps" ? "over steps" : "");
+    const { placed, where, aside } = axes.of(logged);
+    const lines = logged.map((line) => ({ ...line, places: line.buckets.map(placed) }));
+    const chart = manyChart(panel, lines, where, aside);
     if (!panel.says) chart.figure.querySelector("figcaption").append(removal(panel.metrics[0]));
     return [chart];
   });
@@ -108,12 +102,4 @@ function seriesOf(panel, run, items) {
   const mine = items.filter(({ run_id: id, points }) => id === run.run && points > 0);
   const found = panel.metrics.map((name) => mine.find(({ metric }) => metric === name)).find(Boolean);
   return found ? [{ ...run, metric: found.metric, buckets: found.buckets }] : [];
-}
-
-/** Over what the charts are, while no place is pointed at. */
-function extent({ items, unit }) {
-  const column = axisMode() === "steps" || unit === null ? "step" : "compute";
-  const last = Math.max(0, ...items.flatMap(({ buckets }) => buckets.map((bucket) => bucket[column] ?? 0)));
-  if (last === 0) return "";
-  return column === "step" ? `over steps, up to ${plain(last)}` : `over compute, up to ${plain(last)} ${unit}`;
 }

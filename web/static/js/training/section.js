@@ -2,8 +2,8 @@
 // Loaded when the section comes into sight. Chosen metrics stand in the URL.
 
 import { api } from "../api.js";
-import { computeAxis, plain, shareOf } from "../chart/axis.js";
-import { axisMode, startBoard } from "./board.js";
+import { axesOf } from "./axes.js";
+import { startBoard } from "./board.js";
 import { panelsOf, removal } from "./choice.js";
 import { along, element, nearest, smallChart } from "./small-chart.js";
 
@@ -23,7 +23,7 @@ export async function startTraining(section) {
     },
     names: ({ names }) => names,
     charts: (found) => drawn(found, section.dataset.run),
-    extent,
+    extent: ({ metrics }) => axesOf(metrics.items, metrics.unit).extent,
     shown: (found) => found && (section.querySelector("[data-training-empty]").hidden = found.names.length > 0),
     everyMs: LOOK_EVERY_MS,
   });
@@ -34,32 +34,25 @@ export async function startTraining(section) {
   await board.load();
 }
 
-/** All charts have one axis, so that what happens at once stands below one another; a series without compute has its steps. */
 function drawn({ names, metrics }, run) {
-  const kind = axisMode();
-  const over = kind === "time" || kind === "tokens" ? "linear" : kind;
-  const hasCompute = (series) => series.buckets.every((bucket) => bucket.compute !== null);
-  const shared = computeAxis(over, metrics.items.filter(hasCompute).flatMap(({ buckets }) => buckets.map((bucket) => bucket.compute)));
+  const axes = axesOf(metrics.items, metrics.unit);
   const byName = new Map(metrics.items.map((series) => [series.metric, series]));
   const shown = panelsOf(names).filter(({ metrics: [metric] }) => byName.has(metric));
-  return shown.map((panel) => chartOf(panel, byName.get(panel.metrics[0]), { over, shared, hasCompute, kind, run, unit: metrics.unit }));
+  return shown.map((panel) => chartOf(panel, byName.get(panel.metrics[0]), axes, run));
 }
 
-function chartOf(panel, series, { over, shared, hasCompute, kind, run, unit }) {
-  const column = hasCompute(series) && kind !== "steps" ? "compute" : "step";
-  const values = series.buckets.map((bucket) => bucket[column]);
-  const axis = column === "compute" ? shared : computeAxis(over, values);
-  const chart = smallChart({ ...panel, metric: series.metric }, series, values.map((value) => shareOf(axis, axis.place(value))));
+function chartOf(panel, series, axes, run) {
+  const { placed, where } = axes.of([series]);
+  const chart = smallChart({ ...panel, metric: series.metric }, series, series.buckets.map(placed));
   const caption = chart.figure.querySelector("figcaption");
   if (isShare(series)) caption.append(forecastLink(run, series.metric));
   if (!panel.says) caption.append(removal(series.metric));
-  const where = (index) => `${column === "compute" ? `${plain(values[index])} ${unit}, ` : ""}step ${series.buckets[index].step}`;
   return {
     figure: chart.figure,
     near: (at) => ({ at }),
     show: (place) => {
       const index = chart.point(place?.at ?? null);
-      return index === null ? null : { where: where(index), value: chart.value() };
+      return index === null ? null : { where: where(series.buckets[index]), value: chart.value() };
     },
     reached: (place, key) => {
       const index = along(chart.places, place && nearest(chart.places, place.at), key);
@@ -76,12 +69,4 @@ function isShare({ points, buckets }) {
 function forecastLink(run, metric) {
   const href = `/runs/${run}/forecast?metric=${encodeURIComponent(metric)}`;
   return element("a", { class: "forecast", href, "aria-label": `Forecast ${metric}` }, "forecast");
-}
-
-/** Over what the charts are, while no place is pointed at. */
-function extent({ metrics }) {
-  const column = axisMode() === "steps" ? "step" : "compute";
-  const last = Math.max(0, ...metrics.items.flatMap(({ buckets }) => buckets.map((bucket) => bucket[column] ?? 0)));
-  if (last === 0) return "";
-  return column === "step" ? `over steps, up to ${plain(last)}` : `over compute, up to ${plain(last)} ${metrics.unit}`;
 }
