@@ -13,6 +13,9 @@ LEAST_COMPUTE, MOST_COMPUTE = 1e-30, 1e40
 
 MAX_STEP = 2**31 - 1
 
+MOST_TAGS, MOST_TAG, MOST_NOTE = 20, 64, 4000
+"""Tags of a run or a sweep, and how many characters one of them and a note have."""
+
 OVER = ("stopped", "succeeded", "failed")
 """Statuses of a run that nothing follows."""
 

@@ -65,6 +65,9 @@ def some_runs(session: Session, run_ids: Sequence[str]) -> list[Run]:
     return get_runs(session, ids)
 
 
+TagFilter = Annotated[
+    list[str] | None, Query(description="Those with this tag; given several times, with all of them.")
+]
 SomeRuns = Annotated[Sequence[Run], Depends(_runs)]
 AnyRuns = Annotated[Sequence[Run], Depends(_any_runs)]
 OfRun = Annotated[str | None, Depends(_run)]

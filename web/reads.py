@@ -18,6 +18,7 @@ from server.errors import Invalid
 from server.events.models import OFF_THE_CHART, Event
 from server.forecasts.ending import is_withheld
 from server.forecasts.models import Forecast, Recommendation
+from server.labels.service import tagged, tags_of
 from server.metrics.curve import Outline, Point, end_of_curve, outlines
 from server.metrics.models import Evaluation
 from server.metrics.variance import standard_error
@@ -48,9 +49,10 @@ class RunFilter:
     state: str | None = None
     sweep: str | None = None
     text: str | None = None
+    tag: str | None = None
 
     def __bool__(self) -> bool:
-        return any((self.state, self.sweep, self.text))
+        return any((self.state, self.sweep, self.text, self.tag))
 
 
 def filtered_runs(chosen: RunFilter) -> Select[Any]:
@@ -59,11 +61,18 @@ def filtered_runs(chosen: RunFilter) -> Select[Any]:
     query = _in_state(select(Run).where(put_away), chosen.state)
     if chosen.sweep:
         query = query.where(Run.sweep_id == chosen.sweep)
+    query = tagged(query, Run, [chosen.tag] if chosen.tag else [])
     if chosen.text:
         wanted = chosen.text.strip()
         named = (column.icontains(wanted, autoescape=True) for column in (Run.name, Run.arm, Run.task))
         query = query.where(or_(*named, Run.id == wanted))
     return query
+
+
+def tags_to_choose(session: Session, chosen: str | None) -> list[str]:
+    """The tags of all runs that are listed, those that most have first; and the one that is chosen already."""
+    offered = tags_of(session, select(Run).where(Run.archived_at.is_(None)), Run)
+    return offered if chosen is None or chosen in offered else [*offered, chosen]
 
 
 def there_are(session: Session, run_ids: Sequence[str]) -> list[str]:

@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from forecurve.limits import MOST_NOTE
 from forecurve.science.wording import share_text
 from server.metrics.variance import standard_error
 from server.runs.sentence import brief
@@ -78,6 +79,7 @@ def _globals(assets: Assets) -> dict[str, Any]:
         "sparkline": drawings.sparkline,
         "interval_bar": drawings.interval_bar,
         "bar_axis": drawings.bar_axis,
+        "most_note": MOST_NOTE,
         "is_over": lambda run: run.status in TERMINAL,
         "may_cancel": lambda run: (
             run.status not in TERMINAL

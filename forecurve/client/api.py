@@ -76,6 +76,14 @@ class Api:
         """One sweep with its runs."""
         return self.get(f"/v1/sweeps/{_part(sweep_id)}")
 
+    def rename_sweep(self, sweep_id: str, name: str) -> Json:
+        """Call it otherwise."""
+        return self._patch(f"/v1/sweeps/{_part(sweep_id)}", name=name)
+
+    def label_sweep(self, sweep_id: str, **labels: Any) -> Json:
+        """Tags and a note of it, as for `label_run`."""
+        return self._patch(f"/v1/sweeps/{_part(sweep_id)}", **labels)
+
     def stop_sweep(self, sweep_id: str, reason: str | None = None) -> Json:
         """Stop every run of it."""
         return self.post(f"/v1/sweeps/{_part(sweep_id)}:stop", {"reason": reason})
@@ -105,7 +113,7 @@ class Api:
         return self.items(f"/v1/runs/{_part(run_id)}/forks", **filters)
 
     def runs(self, **filters: Any) -> Iterator[Json]:
-        """Runs, such as those with `sweep_id=...`, `status="running"` or `task=...`."""
+        """Runs, such as those with `sweep_id=...`, `status="running"`, `task=...` or `tag=[...]`."""
         return self.items("/v1/runs", **filters)
 
     def count_runs(self) -> dict[str, int]:
@@ -132,11 +140,16 @@ class Api:
 
     def rename_run(self, run_id: str, name: str) -> Json:
         """Call it otherwise."""
-        return _object(self._send("PATCH", f"/v1/runs/{_part(run_id)}", json={"name": name}))
+        return self._patch(f"/v1/runs/{_part(run_id)}", name=name)
 
     def name_task(self, run_id: str, task: str | None) -> Json:
         """Say of which task a run without a recipe is; None: of none."""
-        return _object(self._send("PATCH", f"/v1/runs/{_part(run_id)}", json={"task": task}))
+        return self._patch(f"/v1/runs/{_part(run_id)}", task=task)
+
+    def label_run(self, run_id: str, **labels: Any) -> Json:
+        """What people find it by: `tags` are all that it has from now on, `add_tags` and `remove_tags` change those
+        that it has; `note` is a text, None takes it away."""
+        return self._patch(f"/v1/runs/{_part(run_id)}", **labels)
 
     def archive_run(self, run_id: str) -> Json:
         """Put a run that is over away: out of lists, inbox and counts, and no forecast learns from it."""
@@ -301,6 +314,10 @@ class Api:
         """Any `POST` of the API."""
         headers = {"Idempotency-Key": idempotency_key} if idempotency_key else {}
         return _object(self._send("POST", path, json=_present(body), headers=headers))
+
+    def _patch(self, path: str, **changed: Any) -> Json:
+        """What is None is sent: it takes something away."""
+        return _object(self._send("PATCH", path, json=changed))
 
     def items(self, path: str, *, limit: int | None = None, **query: Any) -> Iterator[Json]:
         """The things of a list, newest first, page after page; at most `limit`."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import reprlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import NoneType
 from typing import Any, get_args
 
-from forecurve.limits import LEAST_COMPUTE, MOST_COMPUTE, ComputeUnit, is_compute
+from forecurve.limits import LEAST_COMPUTE, MOST_COMPUTE, MOST_NOTE, MOST_TAG, MOST_TAGS, ComputeUnit, is_compute
 
 from .errors import ClientError
 from .values import as_number, plain
@@ -33,9 +33,11 @@ class Asked:
     task: str | None = None
     arm: str | None = None
     seed: int | None = None
+    tags: Sequence[str] = ()
+    note: str | None = None
 
     def __post_init__(self) -> None:
-        for field in ("name", "project", "recipe", "unit", "task", "arm"):
+        for field in ("name", "project", "recipe", "unit", "task", "arm", "note"):
             _check_sendable(field, getattr(self, field))
         if self.unit is not None:
             _check_unit(self.unit)
@@ -43,6 +45,9 @@ class Asked:
             _budget(self.budget)
         if self.seed is not None:
             _seed(self.seed)
+        _check_tags(self.tags)
+        if self.note is not None and len(self.note) > MOST_NOTE:
+            raise ClientError(f"note has {len(self.note):,} characters; it may have {MOST_NOTE:,}")
 
     @property
     def full_name(self) -> str | None:
@@ -53,11 +58,16 @@ class Asked:
         """The body of `POST /v1/runs` for an external run."""
         unit = self.unit or ("GPU-hours" if self.recipe is None else None)
         named = {"name": self.full_name} if self.full_name else {}
-        return {"executor": "external"} | named | self._traits(unit)
+        return {"executor": "external"} | named | self._labels() | self._traits(unit)
 
     def next_attempt(self) -> dict[str, Any]:
         """The body of `POST /v1/runs/{id}/attempts`: what the run must have, to be the one that is meant."""
         return self._traits(self.unit)
+
+    def _labels(self) -> dict[str, Any]:
+        """What a run is given once; it has them whatever it is asked to go on with."""
+        labels = {"tags": list(self.tags), "note": self.note}
+        return {field: told for field, told in labels.items() if told}
 
     def _traits(self, unit: str | None) -> dict[str, Any]:
         body: dict[str, Any] = {"compute_unit": unit} if unit else {}
@@ -94,6 +104,18 @@ def _check_sendable(field: str, value: Any) -> None:
     except (TypeError, ValueError, RecursionError) as error:
         way_out = "give finite numbers, text, lists and mappings"
         raise ClientError(f"{field} is {reprlib.repr(value)}, which cannot be sent ({error}); {way_out}") from None
+
+
+def _check_tags(tags: Any) -> None:
+    if isinstance(tags, str) or not isinstance(tags, Sequence):
+        raise ClientError(f'tags are {reprlib.repr(tags)}; they must be a list of text, as tags=["baseline"]')
+    for tag in tags:
+        _check_sendable("a tag", tag)
+        if not tag or not tag.strip() or len(tag.strip()) > MOST_TAG or "," in tag:
+            takes = f"1 to {MOST_TAG} characters, and no comma"
+            raise ClientError(f"a tag is {reprlib.repr(tag)}; it must have {takes}")
+    if len(set(tags)) > MOST_TAGS:
+        raise ClientError(f"there are {len(set(tags))} tags; a run has {MOST_TAGS} at most, so leave some out")
 
 
 def _check_unit(unit: str) -> None:

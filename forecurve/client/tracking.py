@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -37,6 +37,8 @@ def init(
     task: str | None = None,
     arm: str | None = None,
     seed: int | None = None,
+    tags: Sequence[str] = (),
+    note: str | None = None,
     url: str | None = None,
     token: str | None = None,
     mode: Mode = "online",
@@ -60,6 +62,7 @@ def init(
             this one will end, so their evaluations must mean the same: the same prompts, scored alike. Where there is a
             recipe it says the task.
         arm, seed: runs of one task and arm that differ in their seed alone; they tell more of one another.
+        tags, note: to find the run by, and what it is for; what went on has those that it was begun with.
         url, token: the service; else FORECURVE_URL and FORECURVE_TOKEN.
         mode: offline keeps everything on disk for `forecurve sync`; disabled drops everything.
         directory: where the spool is kept, `.forecurve` by default (or FORECURVE_DIR). Beside it lies `run.json`,
@@ -99,7 +102,7 @@ def init(
     _say_unfinished(_current)
     root = root_of(directory)
     check_resume(resume)
-    asked = Asked(name, project, recipe, unit, budget, task, arm, seed)
+    asked = Asked(name, project, recipe, unit, budget, task, arm, seed, tags, note)
     start = Start(root, asked, plain_config(config), resume)
     _current = start.offline() if mode == "offline" else start.online(url, token)
     return _current

@@ -18,7 +18,7 @@ from forecurve.reports import (
     NAMES,
     as_json_number,
 )
-from server.bodies import Body
+from server.labels.schemas import Labelled
 from server.runs.schemas import Arm, Budget, LateReport, RunCreate, RunView, Seed, Task
 
 
@@ -94,7 +94,7 @@ class Batch(LateReport):
     evaluations: list[EvaluationIn] = Field([], max_length=MOST_EVALUATIONS)
 
 
-class RunImport(Body):
+class RunImport(Labelled):
     """A run that is over elsewhere, with its whole validation curve. It becomes a succeeded run of its own."""
 
     name: Name

@@ -1,4 +1,5 @@
-"""What people do with runs for their own order: give another name or task, put away what is over, take it out again.
+"""What people do with runs for their own order: give another name, task, tags, a note, put away what is over, take it
+out again.
 
 An archived run keeps all that it has. It is left out of lists, its alerts and advice are out of the inbox and of every
 count, and no forecast learns from it. Its sweep keeps it: without a run that did not please, a comparison would say
@@ -12,6 +13,7 @@ from datetime import datetime
 from sqlalchemy.orm import Session
 
 from server.errors import Conflict
+from server.labels.service import relabel
 from server.metrics.dirty import mark_dirty
 
 from .history import record_of
@@ -21,12 +23,13 @@ from .service import is_over, lock_run
 
 
 def change(session: Session, run_id: str, body: RunChange, *, actor: str, now: datetime) -> Run:
-    """Give the run another name or task. The same ones change nothing.
+    """Give the run another name, task, tags or note. The same ones change nothing.
 
     With another task, other runs tell of it: one that is not over is forecast anew at once.
 
     Raises:
         Conflict: the task is not its own to name: its recipe has it, or its arm needs one.
+        Invalid: it would have too many tags.
     """
     run = lock_run(session, run_id)
     if "task" in body.model_fields_set:
@@ -34,6 +37,8 @@ def change(session: Session, run_id: str, body: RunChange, *, actor: str, now: d
     if "name" in body.model_fields_set and body.name != run.name:
         record_of(session, run, "run.renamed", actor=actor, from_state=run.name, to_state=body.name)
         run.name = body.name
+    for changed in relabel(run, body):
+        record_of(session, run, f"run.{changed.kind}", actor=actor, **changed.said)
     session.flush()
     return run
 

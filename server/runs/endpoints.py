@@ -11,7 +11,7 @@ from server.dependencies import AppSettings, DbSession, Now, Operator, Reader
 from server.events.schemas import EventRead
 from server.events.service import list_run_events
 from server.events.views import event_views
-from server.filters import OfSweep
+from server.filters import OfSweep, TagFilter
 from server.pagination import Cursor, Limit, Page
 from server.problems import problems
 
@@ -54,6 +54,7 @@ def list_runs(
     arm: str | None = None,
     name: Annotated[str | None, Query(description="Those that are called exactly so.")] = None,
     task: Annotated[str | None, Query(description="Those without a recipe that named this task.")] = None,
+    tag: TagFilter = None,
     archived: Annotated[bool, Query(description="Those that were put away, in place of all others.")] = False,
     cursor: Cursor = None,
     limit: Limit = 50,
@@ -66,6 +67,7 @@ def list_runs(
         arm=arm,
         name=name,
         task=task,
+        tags=tag or (),
         archived=archived,
         cursor=cursor,
         limit=limit,
@@ -87,7 +89,7 @@ def read_run(run_id: str, session: DbSession, _: Reader) -> RunView:
 
 @router.patch("/runs/{run_id:id}", responses=problems(404, 409))
 def change_run(run_id: str, body: RunChange, session: DbSession, identity: Operator, now: Now) -> RunView:
-    """Give the run another name, or say that it is of another task, where no recipe says it."""
+    """Give the run another name, tags or a note, or say that it is of another task, where no recipe says it."""
     return run_view(session, archive.change(session, run_id, body, actor=identity.token_id, now=now))
 
 

@@ -153,7 +153,9 @@ def _spent(begin: Checkpoint, unit: str, wanted: str) -> float | None:
 
 def _fork(session: Session, parent: Run, begin: Checkpoint, recipe: Recipe, body: ForkCreate) -> Run:
     lineage = {"parent_run_id": parent.id, "parent_checkpoint_id": begin.id, "parent_step": begin.step}
-    return launched_run(session, recipe, body.name or f"{parent.name} from step {begin.step}", body.changes, **lineage)
+    labels = {"tags": body.tags, "note": body.note or None}
+    name = body.name or f"{parent.name} from step {begin.step}"
+    return launched_run(session, recipe, name, body.changes, **lineage, **labels)
 
 
 def _inherit(session: Session, fork: Run, begin: Checkpoint, now: datetime) -> None:

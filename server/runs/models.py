@@ -9,6 +9,7 @@ from sqlalchemy import CheckConstraint, ForeignKey, Index, UniqueConstraint, fun
 from sqlalchemy.orm import Mapped, mapped_column
 
 from server.database import Base, new_id
+from server.labels.models import Labels
 
 from .states import DesiredState, Status
 
@@ -17,7 +18,7 @@ def _one_of(column: str, values: type[DesiredState] | type[Status]) -> CheckCons
     return CheckConstraint(f"{column} IN ({', '.join(repr(str(v)) for v in values)})", name=column)
 
 
-class Run(Base):
+class Run(Labels, Base):
     """A run. `version` rises with every guarded change; `dirty_at` marks evaluations that no forecast has seen yet."""
 
     __tablename__ = "runs"
@@ -31,6 +32,7 @@ class Run(Base):
         Index(
             "ix_runs_import_digest", "import_digest", unique=True, postgresql_where=text("import_digest IS NOT NULL")
         ),
+        Index("ix_runs_tags", "tags", postgresql_using="gin", postgresql_where=text("tags <> '{}'")),
         Index("ix_runs_dirty", "dirty_at", postgresql_where=text("dirty_at IS NOT NULL")),
         Index("ix_runs_refit_at", "refit_at", postgresql_where=text("refit_at IS NOT NULL")),
     )

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from forecurve.limits import LEAST_COMPUTE, MAX_STEP, MOST_COMPUTE, ComputeUnit
 from forecurve.recipes import Name
 from server.bodies import Body
+from server.labels.schemas import LabelChange, Labelled
 from server.recipes.schemas import RecipeChoice
 
 
@@ -73,6 +74,8 @@ class RunView(BaseModel):
     )
     is_control: bool
     seed: int | None
+    tags: list[str]
+    note: str | None
     executor: Literal["ray", "external"]
     recipe_id: str | None
     status: str
@@ -140,7 +143,7 @@ Arm = Annotated[
 Seed = Annotated[int, Field(ge=0, le=2**31 - 1, strict=True, description="External runs without a recipe.")]
 
 
-class RunCreate(RecipeChoice):
+class RunCreate(RecipeChoice, Labelled):
     """A run of its own. With executor `ray` the service launches it; with `external` you do, and report to it."""
 
     name: Name | None = None
@@ -168,7 +171,7 @@ class RunCreated(RunView):
     ingest_token: str | None
 
 
-class RunChange(Body):
+class RunChange(LabelChange):
     """What of a run can be changed; what is left out stays."""
 
     name: Name = Field("", validate_default=False)
@@ -177,11 +180,11 @@ class RunChange(Body):
     @model_validator(mode="after")
     def _changes_something(self) -> RunChange:
         if not self.model_fields_set:
-            raise ValueError("nothing is to be changed: give `name` or `task`")
+            raise ValueError("nothing is to be changed: give `name`, `task`, `tags` or `note`")
         return self
 
 
-class ForkCreate(Body):
+class ForkCreate(Labelled):
     """Which checkpoint a fork begins at, and what its recipe changes against the parent's."""
 
     step: int | None = Field(

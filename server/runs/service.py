@@ -15,6 +15,7 @@ from server.access.service import mint
 from server.errors import Invalid, NotFound
 from server.events.outbox import enqueue
 from server.events.service import record
+from server.labels.service import tagged
 from server.pagination import newest_first
 from server.recipes.models import RecipeRow
 from server.recipes.service import needed, resolve, store
@@ -88,6 +89,7 @@ def list_runs(
     arm: str | None = None,
     name: str | None = None,
     task: str | None = None,
+    tags: Sequence[str] = (),
     archived: bool = False,
     cursor: str | None = None,
     limit: int = 50,
@@ -104,7 +106,7 @@ def list_runs(
         query = query.where(Run.name == name)
     if task is not None:
         query = query.where(Run.task == task)
-    return newest_first(session, query, Run.id, cursor, limit)
+    return newest_first(session, tagged(query, Run, tags), Run.id, cursor, limit)
 
 
 def count_runs(session: Session) -> dict[str, int]:
@@ -142,6 +144,7 @@ def create_run(
     else:
         room.check(needed(recipe))
         run = _launched(session, body, needed(recipe))
+    run.tags, run.note = body.tags, body.note or None
     session.add(run)
     session.flush()
     record(session, "run.created", actor=actor, run_id=run.id, executor=run.executor)

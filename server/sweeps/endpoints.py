@@ -8,6 +8,7 @@ from fastapi import APIRouter, Query
 
 from server.access.idempotency import IdempotentRoute
 from server.dependencies import AppSettings, DbSession, Now, Operator, Reader
+from server.filters import TagFilter
 from server.pagination import Cursor, Limit, Page
 from server.problems import problems
 from server.runs.room import Room
@@ -15,7 +16,7 @@ from server.runs.schemas import StopRequest
 
 from . import service
 from .planning import make_plan
-from .schemas import SweepCreate, SweepPlan, SweepPlanRequest, SweepRead, SweepSummary
+from .schemas import SweepChange, SweepCreate, SweepPlan, SweepPlanRequest, SweepRead, SweepSummary
 
 router = APIRouter(tags=["sweeps"], route_class=IdempotentRoute)
 
@@ -40,11 +41,12 @@ def list_sweeps(
     session: DbSession,
     _: Reader,
     name: Annotated[str | None, Query(description="Those that are called exactly so.")] = None,
+    tag: TagFilter = None,
     cursor: Cursor = None,
     limit: Limit = 50,
 ) -> Page[SweepSummary]:
     """Sweeps, newest first."""
-    rows, following = service.list_sweeps(session, name=name, cursor=cursor, limit=limit)
+    rows, following = service.list_sweeps(session, name=name, tags=tag or (), cursor=cursor, limit=limit)
     return Page(items=service.sweep_summaries(session, rows), next_cursor=following)
 
 
@@ -52,6 +54,12 @@ def list_sweeps(
 def read_sweep(sweep_id: str, session: DbSession, _: Reader) -> SweepRead:
     """One sweep with its runs, control first."""
     return service.sweep_read(session, service.get_sweep(session, sweep_id))
+
+
+@router.patch("/sweeps/{sweep_id:id}", responses=problems(404))
+def change_sweep(sweep_id: str, body: SweepChange, session: DbSession, identity: Operator) -> SweepRead:
+    """Give the sweep another name, tags or a note."""
+    return service.sweep_read(session, service.change_sweep(session, sweep_id, body, actor=identity.token_id))
 
 
 @router.post("/sweeps/{sweep_id:id}:stop", responses=problems(404))

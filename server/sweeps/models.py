@@ -9,9 +9,10 @@ from sqlalchemy import CheckConstraint, ForeignKey, func
 from sqlalchemy.orm import Mapped, mapped_column
 
 from server.database import Base, new_id
+from server.labels.models import Labels
 
 
-class Sweep(Base):
+class Sweep(Labels, Base):
     __tablename__ = "sweeps"
     __table_args__ = (CheckConstraint("policy IN ('advise', 'auto')", name="policy"),)
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, model_validator
 
 from forecurve.recipes import Name
+from server.labels.schemas import LabelChange, Labelled
 from server.recipes.schemas import RecipeChoice
 from server.runs.schemas import Interval, RunView
 
@@ -19,9 +20,21 @@ class SweepPlanRequest(RecipeChoice):
     design: dict[str, Any] = Field(description="`{kind: leave_one_out | one_factor | grid, ...}`")
 
 
-class SweepCreate(SweepPlanRequest):
+class SweepCreate(SweepPlanRequest, Labelled):
     plan_hash: str | None = Field(None, description="Of the plan that was looked at; another plan is refused with 409.")
     policy: Literal["advise", "auto"] = Field("advise", description="`auto` acts on the advice to stop.")
+
+
+class SweepChange(LabelChange):
+    """What of a sweep can be changed; what is left out stays."""
+
+    name: Name = Field("", validate_default=False)
+
+    @model_validator(mode="after")
+    def _changes_something(self) -> SweepChange:
+        if not self.model_fields_set:
+            raise ValueError("nothing is to be changed: give `name`, `tags` or `note`")
+        return self
 
 
 class PlannedArm(BaseModel):
@@ -54,6 +67,8 @@ class SweepSummary(BaseModel):
     design: dict[str, Any]
     plan_hash: str
     policy: Literal["advise", "auto"]
+    tags: list[str]
+    note: str | None
     created_at: datetime
     statuses: dict[str, int] = Field(description="How many of its runs have each status.")
 

@@ -13,6 +13,7 @@ from server.database import new_id
 from server.errors import Conflict, NotFound
 from server.events.outbox import enqueue
 from server.events.service import record
+from server.labels.service import relabel, tagged
 from server.pagination import newest_first
 from server.recipes.service import store_all
 from server.runs.models import Run
@@ -26,7 +27,7 @@ from .comparisons import read_comparison
 from .models import Sweep
 from .outline import RunOutline, outlines
 from .planning import Plan, make_plan
-from .schemas import ComparisonView, SweepCreate, SweepRead, SweepSummary
+from .schemas import ComparisonView, SweepChange, SweepCreate, SweepRead, SweepSummary
 from .sentence import afterwards, sweep_sentence
 
 
@@ -58,6 +59,8 @@ def create_sweep(session: Session, body: SweepCreate, room: Room, *, actor: str,
         design=plan.design.model_dump(mode="json"),
         plan_hash=plan.hash,
         policy=body.policy,
+        tags=body.tags,
+        note=body.note or None,
         created_at=now,
     )
     session.add(sweep)
@@ -81,11 +84,29 @@ def get_sweep(session: Session, sweep_id: str) -> Sweep:
 
 
 def list_sweeps(
-    session: Session, *, name: str | None = None, cursor: str | None, limit: int
+    session: Session, *, name: str | None = None, tags: Sequence[str] = (), cursor: str | None, limit: int
 ) -> tuple[Sequence[Sweep], str | None]:
-    """One page of sweeps, newest first: of all, or of those with a name."""
+    """One page of sweeps, newest first: of all, or of those with a name or tags."""
     query = select(Sweep) if name is None else select(Sweep).where(Sweep.name == name)
-    return newest_first(session, query, Sweep.id, cursor, limit)
+    return newest_first(session, tagged(query, Sweep, tags), Sweep.id, cursor, limit)
+
+
+def change_sweep(session: Session, sweep_id: str, body: SweepChange, *, actor: str) -> Sweep:
+    """Give the sweep another name, tags or note. The same ones change nothing.
+
+    Raises:
+        Invalid: it would have too many tags.
+    """
+    mine = select(Sweep).where(Sweep.id == sweep_id).with_for_update(key_share=True)
+    sweep = session.scalar(mine.execution_options(populate_existing=True)) or get_sweep(session, sweep_id)
+    if "name" in body.model_fields_set and body.name != sweep.name:
+        states = {"from_state": sweep.name, "to_state": body.name}
+        record(session, "sweep.renamed", actor=actor, sweep_id=sweep.id, **states)
+        sweep.name = body.name
+    for changed in relabel(sweep, body):
+        record(session, f"sweep.{changed.kind}", actor=actor, sweep_id=sweep.id, **changed.said)
+    session.flush()
+    return sweep
 
 
 def sweep_runs(session: Session, sweep_id: str) -> Sequence[Run]:
@@ -165,6 +186,8 @@ def _summary(sweep: Sweep, statuses: dict[str, int]) -> SweepSummary:
         design=sweep.design,
         plan_hash=sweep.plan_hash,
         policy=sweep.policy,
+        tags=sweep.tags,
+        note=sweep.note,
         created_at=sweep.created_at,
         statuses=statuses,
     )

@@ -240,3 +240,21 @@ def test_of_a_long_curve_the_list_reads_what_it_draws(
     assert (points[0], points[-1]) == (whole[0], whole[-1])
     said = "1 evaluation" if count == 1 else f"{count} evaluations"
     assert f"pass rate {whole[0][1]:.2f} to {whole[-1][1]:.2f} over {said}" in unescape(site.get("/runs").text)
+
+
+def test_runs_are_found_by_their_tags_and_say_them(
+    site: TestClient, sessions: sessionmaker[Session], seeded: Seeded
+) -> None:
+    assert 'name="tag"' not in site.get("/runs").text  # nothing to choose from
+    with sessions.begin() as session:
+        session.get_one(Run, seeded.control).tags = ["a & b", "paper"]
+        session.get_one(Run, seeded.arm).tags = ["paper"]
+    html = site.get("/runs").text
+    assert re.findall(r'<option value="(a &amp; b|paper)"', html) == ["paper", "a &amp; b"]  # what most have first
+    assert '<a class="tag" href="/runs?tag=a+%26+b">a &amp; b</a>' in html
+    found = site.get("/runs?tag=a+%26+b").text
+    assert re.findall(r'<tr id="(\w+)"', found) == [seeded.control]
+    assert '<option value="a &amp; b" selected>' in found
+    nothing = site.get("/runs?tag=gone").text
+    assert "No run passes these filters." in nothing
+    assert '<option value="gone" selected>' in nothing

@@ -14,7 +14,7 @@ from server.runs.models import Run
 from server.sweeps.models import Sweep, SweepComparison
 from tests.conftest import Clock
 from tests.web import seeding
-from tests.web.conftest import Seeded
+from tests.web.conftest import Login, Seeded
 from tests.web.reading import row_of, text_of
 
 
@@ -78,3 +78,31 @@ def test_a_sweep_that_is_over_asks_for_nothing_more(
     assert "run to" not in text_of(html)
     assert "data-advice" not in html
     assert f'data-action="/v1/sweeps/{seeded.sweep}:stop"' not in html
+
+
+def test_a_sweep_shows_its_tags_and_its_note_and_is_listed_by_them(
+    site: TestClient, sessions: sessionmaker[Session], seeded: Seeded
+) -> None:
+    with sessions.begin() as session:
+        sweep = session.get_one(Sweep, seeded.sweep)
+        sweep.tags, sweep.note = ["paper"], "see https://example.com/a?b=1&c <b>\nsecond line"
+    html = site.get(f"/sweeps/{seeded.sweep}").text
+    link = '<a href="https://example.com/a?b=1&amp;c" rel="nofollow noopener noreferrer">'
+    assert f"{link}https://example.com/a?b=1&amp;c</a> &lt;b&gt;\nsecond line" in html
+    assert "paper" in row_of(site.get("/sweeps?tag=paper").text, seeded.sweep)
+    assert "tagged paper Show all" in text_of(site.get("/sweeps?tag=paper").text)
+    assert "No sweep has this tag." in site.get("/sweeps?tag=gone").text
+
+
+def test_who_may_only_read_sees_labels_and_no_way_to_change_them(
+    log_in: Login, sessions: sessionmaker[Session], seeded: Seeded
+) -> None:
+    reader = log_in("read")
+    for path in (f"/sweeps/{seeded.sweep}", f"/runs/{seeded.control}"):
+        assert 'id="labels"' not in reader.get(path).text
+    with sessions.begin() as session:
+        session.get_one(Sweep, seeded.sweep).tags = session.get_one(Run, seeded.control).tags = ["paper"]
+    for path in (f"/sweeps/{seeded.sweep}", f"/runs/{seeded.control}"):
+        html = reader.get(path).text
+        assert ">paper</a>" in html
+        assert "PATCH" not in html

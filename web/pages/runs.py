@@ -36,12 +36,13 @@ def list_runs(
     state: str | None = None,
     sweep: str | None = None,
     text: str | None = None,
+    tag: str | None = None,
     sort: str | None = None,
     run: Annotated[list[str] | None, Query()] = None,
     cursor: str | None = None,
 ) -> HTMLResponse:
     of_sweep = get_sweep(page.session, sweep) if sweep else None
-    chosen = reads.RunFilter(state=state or None, sweep=sweep or None, text=text or None)
+    chosen = reads.RunFilter(state=state or None, sweep=sweep or None, text=text or None, tag=tag or None)
     query = reads.filtered_runs(chosen)
     runs, next_cursor = sorted_page(page.session, query, sort, cursor, PER_PAGE)
     sparks = reads.sparks_of(page.session, runs)
@@ -62,6 +63,7 @@ def list_runs(
         ticked=ticked,
         most_compared=MOST_RUNS,
         states=reads.STATES,
+        tags=reads.tags_to_choose(page.session, chosen.tag),
         sweeps=reads.sweeps_to_choose(page.session, of_sweep),
         next_page=_url({**kept, "cursor": next_cursor}) if next_cursor else None,
         first_page=_url(kept) if cursor else None,

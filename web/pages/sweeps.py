@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from urllib.parse import urlencode
 
 from fastapi import APIRouter
 from fastapi.responses import HTMLResponse
@@ -26,17 +27,24 @@ router = APIRouter(include_in_schema=False)
 
 
 @router.get("/sweeps")
-def list_sweeps(page: AnyPage, cursor: str | None = None) -> HTMLResponse:
-    sweeps, next_cursor = service.list_sweeps(page.session, cursor=cursor, limit=PER_PAGE)
+def list_sweeps(page: AnyPage, tag: str | None = None, cursor: str | None = None) -> HTMLResponse:
+    tags = [tag] if tag else []
+    sweeps, next_cursor = service.list_sweeps(page.session, tags=tags, cursor=cursor, limit=PER_PAGE)
+    kept = {"tag": tag} if tag else {}
     return page.render(
         "sweeps.html",
         sweeps=service.sweep_summaries(page.session, sweeps),
         alerts=reads.open_alerts_by_sweep(page.session, [sweep.id for sweep in sweeps]),
         best=reads.best_of_sweeps(page.session, [sweep.id for sweep in sweeps]),
         over=TERMINAL,
-        next_page=f"/sweeps?cursor={next_cursor}" if next_cursor else None,
-        first_page="/sweeps" if cursor else None,
+        tag=tag,
+        next_page=_url({**kept, "cursor": next_cursor}) if next_cursor else None,
+        first_page=_url(kept) if cursor else None,
     )
+
+
+def _url(parameters: dict[str, str]) -> str:
+    return f"/sweeps?{urlencode(parameters)}" if parameters else "/sweeps"
 
 
 @router.get("/sweeps/{sweep_id}")

@@ -1,7 +1,7 @@
-"""`forecurve run`: submit, fork, list, show, rename, pause, resume, stop, cancel, archive, restore, watch.
+"""`forecurve run`: submit, fork, list, show, rename, tag, note, pause, resume, stop, cancel, archive, restore, watch.
 
 What a run went through, what it printed and its numbers for other programs are in run_history.py, run_origin.py,
-run_logs.py, run_data.py and run_forecast.py.
+run_logs.py, run_data.py and run_forecast.py; tags and notes are in labels.py.
 """
 
 from __future__ import annotations
@@ -12,7 +12,23 @@ import typer
 
 from ..asking.naming import Named, find_id
 from ..asking.service import Answer, Service, asks_service
-from ..given.flags import DATA_DIR, AsJson, Changes, DataDir, Limit, OfSweep, Preset, RecipeFile, RunId, Token, Url
+from ..given.flags import (
+    DATA_DIR,
+    AsJson,
+    Changes,
+    DataDir,
+    Limit,
+    NewNote,
+    NewTags,
+    OfSweep,
+    Preset,
+    RecipeFile,
+    RunId,
+    Tagged,
+    Token,
+    Url,
+)
+from .labels import note_run, tag_run
 from .run_data import export, metrics
 from .run_follow import follow
 from .run_forecast import forecast
@@ -40,13 +56,16 @@ def submit(
     recipe: RecipeFile = None,
     changes: Changes = None,
     name: Annotated[str | None, typer.Option(help="What the run is called.")] = None,
+    tags: NewTags = None,
+    note: NewNote = None,
 ) -> Answer:
     """Queue one run of a recipe."""
     import secrets
 
     from ..given.recipes import run_request
 
-    run = service.api.create_run(run_request(preset, recipe, changes, name), idempotency_key=secrets.token_hex(16))
+    body = run_request(preset, recipe, changes, name) | {"tags": tags or None, "note": note}
+    run = service.api.create_run(body, idempotency_key=secrets.token_hex(16))
     return Answer(run, f"{run['id']}  {run['status']}  {service.api.url}/runs/{run['id']}")
 
 
@@ -59,6 +78,8 @@ def fork(
     checkpoint: Annotated[str | None, typer.Option(help="The checkpoint's id, in place of --step.")] = None,
     changes: Changes = None,
     name: Annotated[str | None, typer.Option(help="What the fork is called.")] = None,
+    tags: NewTags = None,
+    note: NewNote = None,
 ) -> Answer:
     """Queue a run that goes on from a checkpoint of RUN with a changed recipe.
 
@@ -69,7 +90,8 @@ def fork(
 
     from ..given.recipes import parse_changes
 
-    body = {"step": step, "checkpoint_id": checkpoint, "changes": parse_changes(changes), "name": name}
+    body: dict[str, Any] = {"step": step, "checkpoint_id": checkpoint, "changes": parse_changes(changes), "name": name}
+    body |= {"tags": tags or None, "note": note}
     run = service.api.fork_run(run_id, body, idempotency_key=secrets.token_hex(16))
     begins = f"{run['status']}; begins at step {run['parent']['step']} of {run_id}"
     return Answer(run, f"{run['id']}  {begins}  {service.api.url}/runs/{run['id']}")
@@ -86,23 +108,25 @@ def list_runs(
     arm: Annotated[str | None, typer.Option(help="Only runs of this arm.")] = None,
     name: Annotated[str | None, typer.Option(help="Only runs that are called exactly so.")] = None,
     task: Annotated[str | None, typer.Option(help="Only runs that named this task.")] = None,
+    tags: Tagged = None,
     archived: Annotated[bool, typer.Option("--archived", help="Those that were put away.")] = False,
     limit: Limit = 50,
 ) -> Answer:
     """List runs, newest first."""
     from ..showing.output import newest, print_newest
-    from ..showing.run_rows import NUMERIC, RUN_COLUMNS, RUN_SPARE, run_row
+    from ..showing.run_rows import NUMERIC, RUN_SPARE, run_table
 
-    filters = {"status": status, "sweep_id": sweep, "arm": arm, "name": name, "task": task}
+    filters = {"status": status, "sweep_id": sweep, "arm": arm, "name": name, "task": task, "tag": tags}
     found = newest(service.api.runs(**filters, archived=archived or None, limit=limit + 1), limit)
     if not found["items"]:
         return Answer(found, _none_found(any(filters.values()), archived))
-    return Answer(found, lambda: print_newest(found, RUN_COLUMNS, run_row, right=NUMERIC, spare=RUN_SPARE))
+    columns, row = run_table(found["items"])
+    return Answer(found, lambda: print_newest(found, columns, row, right=NUMERIC, spare=RUN_SPARE))
 
 
 def _none_found(filtered: bool, archived: bool) -> str:
     if filtered:
-        return "No such runs. Without --status, --sweep, --arm, --name and --task all are listed."
+        return "No such runs. Without --status, --sweep, --arm, --name, --task and --tag all are listed."
     return "No archived runs." if archived else NO_RUNS
 
 
@@ -223,6 +247,8 @@ def watch(
 
 
 app.command("import")(import_runs)
+app.command("tag")(tag_run)
+app.command("note")(note_run)
 app.command()(follow)
 for command in (recipe, forks, checkpoints, attempts, logs, events, metrics, forecast, export):
     app.command()(command)

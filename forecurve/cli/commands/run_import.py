@@ -9,6 +9,7 @@ import typer
 
 from ..asking.service import Answer, Service, asks_service
 from ..given.curves import CurveFile, Range, read_arms, read_long_arms
+from ..given.flags import NewTags
 
 if TYPE_CHECKING:
     from forecurve.science import Curve
@@ -24,6 +25,7 @@ def import_runs(
     unit: Annotated[str | None, typer.Option("--unit", help="Unit of compute; else the file's column `unit`.")] = None,
     series: Annotated[list[str] | None, typer.Option("--series", help="Only this series; may be repeated.")] = None,
     project: Annotated[str | None, typer.Option("--project", help="Runs are called PROJECT/SERIES.")] = None,
+    tags: NewTags = None,
     range_: Range = None,
 ) -> Answer:
     """Bring finished runs into the service, from a file as `forecurve fit` reads it: the past of runs to come.
@@ -42,7 +44,7 @@ def import_runs(
         raise bad_input(f"--unit: {file.name} does not say in what compute is counted; give one such as GPU-hours")
     found: list[dict[str, Any]] = []
     for body in _bodies(arms, task, project):
-        found.append(_taken(service, body, len(found)))
+        found.append(_taken(service, body | {"tags": tags or []}, len(found)))
     return Answer({"items": found}, lambda: _say(found))
 
 

@@ -1,4 +1,4 @@
-"""`forecurve sweep`: plan, submit, list, show, stop, export."""
+"""`forecurve sweep`: plan, submit, list, show, rename, tag, note, stop, export."""
 
 from __future__ import annotations
 
@@ -9,17 +9,19 @@ import typer
 
 from forecurve.limits import OVER
 
-from ..asking.naming import Named
 from ..asking.service import Answer, Service, asks_service
-from ..given.flags import Limit, OfMetric
+from ..given.flags import Limit, NewNote, NewTags, OfMetric, SweepId, Tagged
 from ..showing.rows_out import FormFlag, OutFlag, rows_answer
+from .labels import note_sweep, tag_sweep
 
-app = typer.Typer(no_args_is_help=True, help="Ablation sweeps: plan, submit, list, show, stop, export.")
+app = typer.Typer(no_args_is_help=True, help="Ablation sweeps: plan, submit, list, show, name, stop, export.")
 
 SweepFile = Annotated[
-    Path, typer.Argument(metavar="FILE", help="YAML with preset or recipe, changes, design, and maybe name and policy.")
+    Path,
+    typer.Argument(
+        metavar="FILE", help="YAML with preset or recipe, changes, design, and maybe name, policy, tags, note."
+    ),
 ]
-SweepId = Annotated[str, Named("sweep"), typer.Argument(metavar="SWEEP", help="Its id, or its name.")]
 
 
 @app.command()
@@ -29,7 +31,8 @@ def plan(service: Service, file: SweepFile) -> Answer:
     from ..given.recipes import sweep_request
 
     body = sweep_request(file)
-    body.pop("policy", None)  # decides nothing about the plan
+    for field in ("policy", "tags", "note"):
+        body.pop(field, None)  # decides nothing about the plan
     planned = service.api.plan_sweep(body)
     return Answer(planned, lambda: _print_plan(planned))
 
@@ -40,13 +43,16 @@ def submit(
     service: Service,
     file: SweepFile,
     plan_hash: Annotated[str | None, typer.Option(help="Submit only if it is still this plan.")] = None,
+    tags: NewTags = None,
+    note: NewNote = None,
 ) -> Answer:
-    """Create a sweep and queue its runs."""
+    """Create a sweep and queue its runs. --tag and --note replace those of the file."""
     import secrets
 
     from ..given.recipes import sweep_request
 
-    body = sweep_request(file) | ({"plan_hash": plan_hash} if plan_hash else {})
+    given = {"plan_hash": plan_hash, "tags": tags, "note": note}
+    body = sweep_request(file) | {field: told for field, told in given.items() if told}
     sweep = service.api.create_sweep(body, idempotency_key=secrets.token_hex(16))
     queued = f"{len(sweep.get('runs', []))} runs queued"
     return Answer(sweep, f"{sweep['id']}  {queued}  {service.api.url}/sweeps/{sweep['id']}")
@@ -54,13 +60,13 @@ def submit(
 
 @app.command("list")
 @asks_service
-def list_sweeps(service: Service, limit: Limit = 50) -> Answer:
+def list_sweeps(service: Service, tags: Tagged = None, limit: Limit = 50) -> Answer:
     """List sweeps, newest first."""
     from ..showing.output import newest, print_newest
 
-    found = newest(service.api.sweeps(limit=limit + 1), limit)
+    found = newest(service.api.sweeps(tag=tags, limit=limit + 1), limit)
     if not found["items"]:
-        return Answer(found, "No sweeps. Try: forecurve sweep plan FILE")
+        return Answer(found, "No such sweeps." if tags else "No sweeps. Try: forecurve sweep plan FILE")
     columns, spare = ["sweep", "name", "design", "policy", "created"], ["created", "policy", "design"]
     return Answer(found, lambda: print_newest(found, columns, _row, spare=spare))
 
@@ -71,6 +77,18 @@ def show(service: Service, sweep_id: SweepId) -> Answer:
     """Show a sweep's arms: state, pass rate now, ceiling, forecast at budget, advice; and what each arm changed."""
     sweep = service.api.sweep(sweep_id)
     return Answer(sweep, lambda: _print_sweep(sweep))
+
+
+@app.command()
+@asks_service
+def rename(service: Service, sweep_id: SweepId, name: Annotated[str, typer.Argument(metavar="NAME")]) -> Answer:
+    """Give a sweep another name."""
+    sweep = service.api.rename_sweep(sweep_id, name)
+    return Answer(sweep, f"{sweep['id']}  {sweep['name']}")
+
+
+app.command("tag")(tag_sweep)
+app.command("note")(note_sweep)
 
 
 @app.command()
@@ -122,11 +140,18 @@ def _row(sweep: dict[str, Any]) -> list[Any]:
 
 
 def _print_sweep(sweep: dict[str, Any]) -> None:
+    from forecurve.signs import visible
+
+    from ..showing.labels import note_lines, tags_of
     from ..showing.output import print_table
     from ..showing.run_rows import ARM_COLUMNS, ARM_SPARE, NUMERIC, arm_row
 
     rows = [arm_row(run) for run in sweep.get("runs", [])]
     print_table(ARM_COLUMNS, rows, title=sweep["name"], right=NUMERIC, spare=ARM_SPARE)
+    if tags := tags_of(sweep):
+        print(f"\nTags: {visible(tags)}")
+    if note := note_lines(sweep):
+        print("", *note, sep="\n")
     if sentence := sweep.get("sentence"):
         print(f"\n{sentence}")
     for arm in (sweep.get("comparison") or {}).get("arms", []):

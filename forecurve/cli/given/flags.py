@@ -27,6 +27,10 @@ Changes = Annotated[
 ]
 Preset = Annotated[str | None, typer.Option("--preset", help="A preset's name; see `forecurve recipe presets`.")]
 RunId = Annotated[str, Named("run"), typer.Argument(metavar="RUN", help="Its id, or its name.")]
+SweepId = Annotated[str, Named("sweep"), typer.Argument(metavar="SWEEP", help="Its id, or its name.")]
+Tagged = Annotated[list[str] | None, typer.Option("--tag", help="Only those with this tag; with all, if repeated.")]
+NewTags = Annotated[list[str] | None, typer.Option("--tag", help="A tag to find it by; may be repeated.")]
+NewNote = Annotated[str | None, typer.Option("--note", help="What it is for, in words.")]
 OfMetric = Annotated[
     str | None, typer.Option("--metric", help="The values of this metric in place of the evaluations.")
 ]

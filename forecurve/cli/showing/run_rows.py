@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from forecurve.digits import as_given
 from forecurve.limits import OVER
 
+from .labels import tags_of
 from .output import DASH, changes, compute, interval, number, since
 
 RUN_COLUMNS = ["run", "name", "state", "pass rate", "ceiling (90 %)", "advice", "compute", "updated"]
 ARM_COLUMNS = ["arm", "change", "state", "pass rate", "ceiling (90 %)", "at budget (90 %)", "advice"]
 NUMERIC = ["pass rate", "compute"]
-RUN_SPARE = ["updated", "compute", "advice", "ceiling (90 %)", "pass rate"]
+RUN_SPARE = ["updated", "compute", "tags", "advice", "ceiling (90 %)", "pass rate"]
 ARM_SPARE = ["change", "advice"]
 """What is left out first where the terminal is narrow."""
 
 _SHOWS = {"pause": ("pausing", "paused"), "stop": ("stopping",), "cancel": ("stopping",)}
 """What was asked of a run to the statuses that say so by themselves."""
+
+
+def run_table(runs: Sequence[Mapping[str, Any]]) -> tuple[list[str], Callable[[Mapping[str, Any]], list[str]]]:
+    """The heads of their table and what makes a row of it; with tags where one of them has any."""
+    if not any(run.get("tags") for run in runs):
+        return RUN_COLUMNS, run_row
+    return [*RUN_COLUMNS, "tags"], lambda run: [*run_row(run), tags_of(run) or DASH]
 
 
 def run_row(run: Mapping[str, Any]) -> list[str]:

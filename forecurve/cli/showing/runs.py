@@ -12,6 +12,7 @@ from forecurve.limits import OVER
 from forecurve.signs import visible
 
 from ..asking.patience import patiently, wait
+from .labels import note_lines, tags_of
 from .output import compute, interval, left, number, since
 from .run_rows import ceiling, state
 
@@ -25,6 +26,8 @@ def describe(run: Mapping[str, Any]) -> list[str]:
         "archived": since(run["archived_at"]) if run.get("archived_at") else None,
         "forked from": f"{parent['run_id']} at step {parent['step']}" if (parent := run.get("parent")) else None,
         "task": run.get("task"),
+        "tags": tags_of(run),
+        "note": "\n".join(note_lines(run)) or None,
         "attempt": run.get("attempt"),
         "pass rate": _rate(run),
         "budget": _budget(run),

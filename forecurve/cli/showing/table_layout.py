@@ -43,10 +43,10 @@ def lay_out(
 
     Args:
         right: columns that are aligned to the right, and not folded.
-        spare: columns that may be left out, the least important first.
+        spare: columns that may be left out, the least important first; those that are not there do not matter.
     """
     kept, left_out = list(range(len(columns))), []
-    for column in (None, *spare):
+    for column in (None, *(name for name in spare if name in columns)):
         if column is not None:
             kept.remove(columns.index(column))
             left_out.append(column)

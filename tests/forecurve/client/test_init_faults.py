@@ -47,6 +47,12 @@ def making(created: Any) -> Callable[[str, dict[str, Any]], Any]:
         ({"seed": float("nan")}, ["seed is nan", "leave it out"]),
         ({"seed": 2**31}, ["seed is 2147483648", "a whole number"]),
         ({"recipe": 5}, ["recipe is 5", "a preset's name or a mapping"]),
+        ({"tags": "baseline"}, ["tags are 'baseline'", "a list of text"]),
+        ({"tags": [5]}, ["a tag is 5", "must be text"]),
+        ({"tags": [None]}, ["a tag is None", "1 to 64 characters"]),
+        ({"tags": ["a,b"]}, ["a tag is 'a,b'", "no comma"]),
+        ({"tags": [str(k) for k in range(21)]}, ["there are 21 tags", "20 at most"]),
+        ({"note": "x" * 4001, "mode": "offline"}, ["note has 4,001 characters", "4,000"]),
     ],
 )
 def test_what_cannot_be_meant_is_refused_before_anything_is_made(

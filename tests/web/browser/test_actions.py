@@ -185,3 +185,49 @@ def test_what_is_pressed_again_because_no_answer_came_is_done_once(page: Any, si
     with site.sessions() as session:
         assert len(session.scalars(select(Run).where(Run.parent_run_id == site.control)).all()) == 2
     faults.clear()  # the browser's own note of the answer that was lost
+
+
+@pytest.mark.parametrize("kind", ["run", "sweep"])
+def test_tags_and_a_note_are_written_in_the_dialog_and_taken_away(page: Any, site: Site, kind: str) -> None:
+    path = f"/runs/{site.control}" if kind == "run" else f"/sweeps/{site.sweep}"
+    opened(page, path)
+    page.click("text=Add tags")
+    assert page.is_hidden("dialog textarea")
+    page.keyboard.type("baseline, for the paper ,, baseline")
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".labels .tag:has-text('for the paper')")
+    assert page.locator(".labels .tag").all_inner_texts() == ["baseline", "for the paper"]
+    page.click("text=Add a note")
+    assert page.is_hidden("dialog input")
+    assert page.evaluate("() => document.activeElement.labels[0].innerText").startswith("What it is for")
+    page.keyboard.type("first line")
+    page.keyboard.press("Enter")
+    page.keyboard.type("see https://example.com/pull/1")
+    page.keyboard.press("Control+Enter")
+    page.wait_for_selector(".note a[href='https://example.com/pull/1']")
+    assert page.inner_text(".note") == "first line\nsee https://example.com/pull/1"
+    page.click("text=Edit note")
+    assert page.input_value("dialog textarea") == "first line\nsee https://example.com/pull/1"
+    page.fill("dialog textarea", " ")
+    page.click("dialog [value=yes]")
+    page.wait_for_selector("text=Add a note")
+    page.click("text=Edit tags")
+    assert page.input_value("dialog input") == "baseline, for the paper"
+    page.fill("dialog input", "")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("text=Add tags")
+    assert page.locator(".labels .tag, .note").count() == 0
+
+
+def test_a_tag_that_is_refused_is_said_to_be_so_where_it_was_written(page: Any, site: Site, faults: list[str]) -> None:
+    opened(page, f"/runs/{site.control}")
+    page.click("text=Add tags")
+    page.keyboard.type("x" * 65)
+    page.keyboard.press("Enter")
+    page.wait_for_selector("dialog [data-error]:not([hidden])")
+    assert "64 characters" in page.inner_text("dialog [data-error]")
+    page.keyboard.press("Escape")
+    page.click("text=Rename")  # nothing of the other question is left in the dialog
+    assert page.is_hidden("dialog [data-error]")
+    assert page.input_value("dialog input") == "control"
+    faults[:] = [fault for fault in faults if "422" not in fault]

@@ -2,6 +2,8 @@
 //
 //   <button data-action="/v1/runs/{id}:stop" data-confirm="..." data-ask="Reason">   asks, then POSTs {reason}
 //   <button ... data-method="PATCH" data-field="name" data-value="as it is now" data-maxlength="200">  asks for {name}
+//   <button ... data-method="PATCH" data-field="tags">                               asks for {tags}, with commas between them; none is an answer
+//   <button ... data-method="PATCH" data-field="note" data-long>                     asks for {note}, of several lines; none takes it away
 //   <button ... data-body="{...}" data-leads="/sweeps/">                             POSTs this, and leads to the page of what was made
 //   <form data-action="/v1/tokens" data-done="secret">                               POSTs its fields as JSON
 //   <textarea name="changes" data-as="changes">                                      lines `field = value` as an object

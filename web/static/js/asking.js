@@ -2,17 +2,32 @@
 
 import { refused, say } from "./notice.js";
 
+/** What an answer is in the body that is sent. A reason that is not given is left out; tags and a note may well be none. */
+const SENT = {
+  reason: (text) => text || undefined,
+  tags: (text) => text.split(",").map((tag) => tag.trim()).filter(Boolean),
+  note: (text) => text || null,
+};
+
 /**
  * @param {DOMStringMap} data of the button, see actions.js
- * @param {(answer: Record<string, string>) => Promise<Error | null>} act what to do; gives what was refused
+ * @param {(answer: Record<string, unknown>) => Promise<Error | null>} act what to do; gives what was refused
  */
-export function ask({ confirm, ask: question, verb, required, field = "reason", value = "", maxlength = "1000" }, act) {
+export function ask({ confirm, ask: question, verb, required, field = "reason", value = "", maxlength = "1000", long }, act) {
   const dialog = document.getElementById("confirm");
-  const [form, input] = [dialog.querySelector("form"), dialog.querySelector("input")];
+  const form = dialog.querySelector("form");
   const [yes, error] = [dialog.querySelector("[value=yes]"), dialog.querySelector("[data-error]")];
   dialog.querySelector("[data-text]").textContent = confirm;
-  dialog.querySelector("label").hidden = !question;
-  dialog.querySelector("[data-question]").textContent = question || "";
+  for (const label of dialog.querySelectorAll("label")) {
+    label.hidden = !question || label.matches("[data-long]") !== (long !== undefined);
+    label.querySelector("[data-question]").textContent = question || "";
+    label.querySelector("input, textarea").setCustomValidity("");
+  }
+  const input = dialog.querySelector(long === undefined ? "input" : "textarea");
+  const answer = () => {
+    const said = (SENT[field] ?? SENT.reason)(input.value.trim());
+    return !question || said === undefined ? {} : { [field]: said };
+  };
   yes.textContent = verb || "Yes";
   input.value = value;
   input.maxLength = Number(maxlength);
@@ -31,7 +46,7 @@ export function ask({ confirm, ask: question, verb, required, field = "reason", 
     event.preventDefault();
     if (isBusy(yes)) return;
     busy([yes], true);
-    const fault = await act(question && input.value.trim() ? { [field]: input.value.trim() } : {});
+    const fault = await act(answer());
     busy([yes], false);
     if (!fault) return dialog.close();
     if (!dialog.open) return refused(fault); // a second Escape closes it whatever we say
@@ -39,8 +54,12 @@ export function ask({ confirm, ask: question, verb, required, field = "reason", 
     error.hidden = false;
     if (question) input.focus();
   };
+  input.onkeydown = (event) => {
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) form.requestSubmit(); // Enter alone is a new line of a note
+  };
   dialog.showModal();
-  input.select();
+  if (long === undefined) input.select();
+  else input.focus();
 }
 
 /** A button that waits is not `disabled`: that would take the keyboard's focus from it. */
