@@ -34,11 +34,14 @@ EXAMPLES: dict[str, list[dict[str, Any]]] = {
         }
     ],
     "AttemptCreate": [{"compute_unit": "GPU-hours", "budget_compute": 4000}],
-    "RunChange": [{"name": "the one that broke"}, {"task": "gsm8k, 512 held-out prompts"}],
+    "RunChange": [{"name": "the one that broke"}, {"task": "gsm8k, 512 held-out prompts"}, {"add_tags": ["baseline"]}],
     "ForkCreate": [{"step": 100, "changes": {"optimizer.learning_rate": 0.0001}}],
     "StopRequest": [{"reason": "Its place is needed."}],
     "SweepPlanRequest": [_LEAVE_ONE_OUT, _GRID],
     "SweepCreate": [{**_LEAVE_ONE_OUT, "name": "what matters in ScaleRL", "policy": "advise"}],
+    "SweepChange": [{"tags": ["paper"], "note": "Which ingredient moves the ceiling?"}],
+    "MoreSeeds": [{"seeds": 2}, {"seeds": 2, "arms": ["control"]}],
+    "NewArm": [{"changes": {"optimizer.learning_rate": 0.0001}}],
     "Batch": [
         {
             "attempt": 1,

@@ -17,6 +17,8 @@ from forecurve.recipes import leaf_paths
 from forecurve.science import Estimate
 from forecurve.science.attribution.wording import difference_text, ratio_text
 from forecurve.science.values import SDS_TO_A_SIDE
+from forecurve.science.wording import names_text
+from server.sweeps.schemas import MoreSeeds
 
 _PERCENT = re.compile(r"(?<=\d) %")  # a number and its sign stay on one line
 _MOMENT = re.compile(r"(\d{4}-\d\d-\d\d) (\d\d:\d\d) UTC")
@@ -144,6 +146,12 @@ def compute(value: float | None, unit: str = "") -> str:
 def given(value: float, unit: str = "") -> str:
     """What a person gave, a budget say, with all its digits and its unit."""
     return f"{digits.as_given(value)} {unit}".strip()
+
+
+def seeds(asked: MoreSeeds) -> str:
+    """`2 of no-cispo and 1 of the control`: the seeds that a request for more would queue."""
+    named = names_text([f"{asked.seeds} of {arm}" for arm in asked.arms or ["every arm"]])
+    return f"{named} and {asked.control_seeds} of the control" if asked.control_seeds else named
 
 
 def estimated(value: float, unit: str = "") -> str:

@@ -29,6 +29,7 @@ _FILTERS = {
     "amount": formats.amount,
     "compute": formats.compute,
     "given": formats.given,
+    "seeds": formats.seeds,
     "estimated": formats.estimated,
     "when": formats.when,
     "column": formats.column,

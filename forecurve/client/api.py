@@ -84,6 +84,15 @@ class Api:
         """Tags and a note of it, as for `label_run`."""
         return self._patch(f"/v1/sweeps/{_part(sweep_id)}", **labels)
 
+    def add_seeds(self, sweep_id: str, body: Json, *, idempotency_key: str | None = None) -> Json:
+        """Queue further seeds: `seeds` of each of `arms` (all by default), `control_seeds` of the control. What would
+        decide an undecided arm is in the sweep's comparison, as `further.request` of the arm."""
+        return self.post(f"/v1/sweeps/{_part(sweep_id)}/seeds", body, idempotency_key=idempotency_key)
+
+    def add_arm(self, sweep_id: str, body: Json, *, idempotency_key: str | None = None) -> Json:
+        """Queue an arm that it has not: `changes` against its base recipe, and maybe a `name`."""
+        return self.post(f"/v1/sweeps/{_part(sweep_id)}/arms", body, idempotency_key=idempotency_key)
+
     def stop_sweep(self, sweep_id: str, reason: str | None = None) -> Json:
         """Stop every run of it."""
         return self.post(f"/v1/sweeps/{_part(sweep_id)}:stop", {"reason": reason})

@@ -2,12 +2,14 @@
 
 from .designs import (
     CONTROL,
+    MAX_RUNS,
     Arm,
     Grid,
     LeaveOneOut,
     OneFactor,
     PlannedRun,
     expand,
+    further_arm,
     load_design,
     plan_hash,
     planned_runs,
@@ -19,6 +21,7 @@ from .schema import SECONDS_PER_UNIT, Name, Recipe
 
 __all__ = [
     "CONTROL",
+    "MAX_RUNS",
     "PRESETS",
     "SCALERL",
     "SCALERL_REVERSIONS",
@@ -34,6 +37,7 @@ __all__ = [
     "check_path",
     "diff",
     "expand",
+    "further_arm",
     "get_value",
     "leaf_paths",
     "load_design",

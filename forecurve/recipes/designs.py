@@ -26,6 +26,10 @@ CONTROL = "control"
 _WRITTEN_OUT = 10**12
 """A grid of many fields has more arms than Python writes digits."""
 
+_NO_FACTOR = {
+    "seed": "is no factor",
+    "name": "is no factor: a name changes nothing of the training, so its arms would be one run",
+}
 Changes = dict[str, Any]
 Seeds = Annotated[tuple[int, ...], Field(min_length=1, max_length=100)]
 
@@ -141,6 +145,29 @@ def planned_runs(base: Recipe, design: LeaveOneOut | OneFactor | Grid) -> list[P
     ]
 
 
+def further_arm(base: Recipe, changes: Changes, name: str | None = None) -> Arm:
+    """An arm beside those of a design; without a name it is called by its changes, as one of `OneFactor`.
+
+    Raises:
+        RecipeError: a change that does not hold or is none of an arm, or all of them together change nothing.
+    """
+    for path in ("seed", "name"):
+        if path in changes:
+            raise RecipeError.one(f"changes.{path}", changes[path], f"{_NO_FACTOR[path]}; leave it out")
+    recipe = with_changes(base, changes)
+    if recipe.digest == base.digest:
+        raise RecipeError.one("changes", changes, "change nothing of the base recipe, so it would be the control again")
+    differing = {path: value for path, value in changes.items() if _is_other(base, path, value)}
+    return Arm(name=name or _arm_name(differing, _labels(list(differing))), changes=differing, recipe=recipe)
+
+
+def _is_other(base: Recipe, path: str, value: Any) -> bool:
+    try:
+        return bool(get_value(base, path) != value)
+    except RecipeError:  # a field of another kind, which the changes choose
+        return True
+
+
 def _check_seed(base: Recipe, place: int, seed: int) -> None:
     try:
         with_changes(base, {"seed": seed})
@@ -176,10 +203,11 @@ def _named_changes(base: Recipe, design: LeaveOneOut | OneFactor | Grid) -> list
         return _leave_one_out(base, design.ingredients)
     for path, values in design.factors.items():
         if path == "seed":
-            raise RecipeError.one("design.factors.seed", values, "is no factor; list the seeds in `design.seeds`")
+            raise RecipeError.one(
+                "design.factors.seed", values, f"{_NO_FACTOR[path]}; list the seeds in `design.seeds`"
+            )
         if path == "name":
-            message = "is no factor: a name changes nothing of the training, so its arms would be one run"
-            raise RecipeError.one("design.factors.name", values, f"{message}; sweep another field")
+            raise RecipeError.one("design.factors.name", values, f"{_NO_FACTOR[path]}; sweep another field")
         if not values:
             raise RecipeError.one(f"design.factors.{path}", values, "needs at least one value to try")
         if any(value in values[:i] for i, value in enumerate(values)):

@@ -14,9 +14,9 @@ from server.problems import problems
 from server.runs.room import Room
 from server.runs.schemas import StopRequest
 
-from . import service
+from . import extending, service
 from .planning import make_plan
-from .schemas import SweepChange, SweepCreate, SweepPlan, SweepPlanRequest, SweepRead, SweepSummary
+from .schemas import MoreSeeds, NewArm, SweepChange, SweepCreate, SweepPlan, SweepPlanRequest, SweepRead, SweepSummary
 
 router = APIRouter(tags=["sweeps"], route_class=IdempotentRoute)
 
@@ -60,6 +60,24 @@ def read_sweep(sweep_id: str, session: DbSession, _: Reader) -> SweepRead:
 def change_sweep(sweep_id: str, body: SweepChange, session: DbSession, identity: Operator) -> SweepRead:
     """Give the sweep another name, tags or a note."""
     return service.sweep_read(session, service.change_sweep(session, sweep_id, body, actor=identity.token_id))
+
+
+@router.post("/sweeps/{sweep_id:id}/seeds", status_code=201, responses=problems(404))
+def add_seeds(
+    sweep_id: str, body: MoreSeeds, session: DbSession, identity: Operator, now: Now, settings: AppSettings
+) -> SweepRead:
+    """Queue further seeds of arms that the sweep has, all or nothing; its comparison counts them with the others."""
+    sweep = extending.add_seeds(session, sweep_id, body, Room.of(settings), actor=identity.token_id, now=now)
+    return service.sweep_read(session, sweep)
+
+
+@router.post("/sweeps/{sweep_id:id}/arms", status_code=201, responses=problems(404))
+def add_arm(
+    sweep_id: str, body: NewArm, session: DbSession, identity: Operator, now: Now, settings: AppSettings
+) -> SweepRead:
+    """Queue an arm that the sweep has not, with every seed that its control has, all or nothing."""
+    sweep = extending.add_arm(session, sweep_id, body, Room.of(settings), actor=identity.token_id, now=now)
+    return service.sweep_read(session, sweep)
 
 
 @router.post("/sweeps/{sweep_id:id}:stop", responses=problems(404))

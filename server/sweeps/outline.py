@@ -37,6 +37,7 @@ class RunOutline:
     status: str
     reason: str | None
     compute_unit: str
+    budget_compute: float | None
     last_reward: float | None
     last_compute: float | None
     ceiling: Interval | None
@@ -46,7 +47,7 @@ class RunOutline:
 
 
 _RUN: tuple[Any, ...] = (Run.id, Run.name, Run.arm, Run.is_control, Run.status, Run.reason)
-_RUN += (Run.compute_unit, Run.last_reward, Run.last_compute)
+_RUN += (Run.compute_unit, Run.budget_compute, Run.last_reward, Run.last_compute)
 _SUMMARY = Forecast.summary
 _TOLD = (
     _SUMMARY["A"].label("ceiling"),

@@ -7,7 +7,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field, model_validator
 
-from forecurve.recipes import Name
+from forecurve.recipes import MAX_RUNS, Name
+from server.bodies import Body
 from server.labels.schemas import LabelChange, Labelled
 from server.recipes.schemas import RecipeChoice
 from server.runs.schemas import Interval, RunView
@@ -35,6 +36,34 @@ class SweepChange(LabelChange):
         if not self.model_fields_set:
             raise ValueError("nothing is to be changed: give `name`, `tags` or `note`")
         return self
+
+
+MOST_FURTHER = 100
+
+
+class MoreSeeds(Body):
+    """Further seeds of arms that a sweep has."""
+
+    seeds: int = Field(
+        ge=1, le=MOST_FURTHER, strict=True, description="How many each of the arms gets: the lowest that it lacks."
+    )
+    arms: list[str] | None = Field(
+        None, min_length=1, max_length=MAX_RUNS, description="Which arms get them; all by default, the control too."
+    )
+    control_seeds: int | None = Field(
+        None,
+        ge=0,
+        le=MOST_FURTHER,
+        strict=True,
+        description="How many the control gets, where that is another number.",
+    )
+
+
+class NewArm(Body):
+    """An arm that a sweep has not: its base recipe with other changes, with every seed that the control has."""
+
+    changes: dict[str, Any] = Field(min_length=1, description="Dotted field to value, against the sweep's base recipe.")
+    name: Name | None = Field(None, description="What the arm is called; by default after its changes.")
 
 
 class PlannedArm(BaseModel):
@@ -87,6 +116,14 @@ class LeftOut(BaseModel):
     misfit: str
 
 
+class FurtherSeeds(BaseModel):
+    """Seeds that would decide an arm, beside those that it and the control have and that are on their way."""
+
+    request: MoreSeeds = Field(description="What to send to `POST /v1/sweeps/{id}/seeds`.")
+    runs: int = Field(description="How many runs that queues.")
+    compute: float | None = Field(description="The sum of their budgets, in the sweep's unit.")
+
+
 class ArmVerdictView(BaseModel):
     """What an arm changed against the control."""
 
@@ -108,6 +145,13 @@ class ArmVerdictView(BaseModel):
     )
     run_to: float | None = Field(description="Compute to which runs with an unknown ceiling have to go.")
     would_decide: str | None = Field(description="What would decide it, in a few words; null when it is decided.")
+    further: FurtherSeeds | None = Field(
+        default=None,
+        description="Of a sweep, how seeds would decide it; null where they would not, or are on their way.",
+    )
+    on_their_way: bool = Field(
+        default=False, description="Of a sweep, whether seeds that would decide it are queued or not far enough yet."
+    )
     seed_note: str | None
     reason: str
 

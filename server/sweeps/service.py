@@ -9,9 +9,7 @@ from datetime import datetime
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from server.database import new_id
 from server.errors import Conflict, NotFound
-from server.events.outbox import enqueue
 from server.events.service import record
 from server.labels.service import relabel, tagged
 from server.pagination import newest_first
@@ -19,14 +17,16 @@ from server.recipes.service import store_all
 from server.runs.models import Run
 from server.runs.room import Room
 from server.runs.schemas import RunView
-from server.runs.service import ADMIT_TASK, IN_LINE, request_stops
+from server.runs.service import IN_LINE, request_stops
 from server.runs.states import TERMINAL
 from server.runs.views import run_views
 
 from .comparisons import read_comparison
+from .deciding import with_further_seeds
 from .models import Sweep
 from .outline import RunOutline, outlines
-from .planning import Plan, make_plan
+from .planning import make_plan
+from .queueing import queue_runs
 from .schemas import ComparisonView, SweepChange, SweepCreate, SweepRead, SweepSummary
 from .sentence import afterwards, sweep_sentence
 
@@ -65,14 +65,9 @@ def create_sweep(session: Session, body: SweepCreate, room: Room, *, actor: str,
     )
     session.add(sweep)
     session.flush()
-    runs = _runs(sweep, plan, recipes, now)
-    session.add_all(runs)
-    session.flush()
-    record(session, "sweep.created", actor=actor, sweep_id=sweep.id, runs=len(runs), name=sweep.name)
-    for run in runs:
-        record(session, "run.created", actor=actor, run_id=run.id, sweep_id=sweep.id, executor=run.executor)
-    enqueue(session, ADMIT_TASK)
-    session.flush()
+    record(session, "sweep.created", actor=actor, sweep_id=sweep.id, runs=len(plan.runs), name=sweep.name)
+    several_seeds = len({run.seed for run in plan.runs}) > 1
+    queue_runs(session, sweep, plan.runs, recipes, numbered=several_seeds, actor=actor, now=now)
     return sweep
 
 
@@ -81,6 +76,12 @@ def get_sweep(session: Session, sweep_id: str) -> Sweep:
     if sweep is None:
         raise NotFound.field("sweep_id", sweep_id, "no such sweep; `GET /v1/sweeps` lists them")
     return sweep
+
+
+def lock_sweep(session: Session, sweep_id: str) -> Sweep:
+    """The sweep as it is now, held against other writers until this transaction ends."""
+    mine = select(Sweep).where(Sweep.id == sweep_id).with_for_update(key_share=True)
+    return session.scalar(mine.execution_options(populate_existing=True)) or get_sweep(session, sweep_id)
 
 
 def list_sweeps(
@@ -97,8 +98,7 @@ def change_sweep(session: Session, sweep_id: str, body: SweepChange, *, actor: s
     Raises:
         Invalid: it would have too many tags.
     """
-    mine = select(Sweep).where(Sweep.id == sweep_id).with_for_update(key_share=True)
-    sweep = session.scalar(mine.execution_options(populate_existing=True)) or get_sweep(session, sweep_id)
+    sweep = lock_sweep(session, sweep_id)
     if "name" in body.model_fields_set and body.name != sweep.name:
         states = {"from_state": sweep.name, "to_state": body.name}
         record(session, "sweep.renamed", actor=actor, sweep_id=sweep.id, **states)
@@ -150,32 +150,12 @@ def sweep_outline(session: Session, sweep: Sweep) -> SweepOutline:
 
 def _said(session: Session, sweep: Sweep, runs: Sequence[RunView | RunOutline]) -> tuple[ComparisonView | None, str]:
     """The comparison, and the sentence about the sweep."""
-    comparison, reason = read_comparison(session, sweep.id)
+    compared, reason = read_comparison(session, sweep.id)
+    comparison = compared and with_further_seeds(compared, runs)
     over = all(run.status in TERMINAL for run in runs)
     said = reason if comparison is None else afterwards(comparison) if over else comparison.sentence
     best = comparison.ranking.sentence if comparison and comparison.ranking else None
     return comparison, sweep_sentence(runs, best, said)
-
-
-def _runs(sweep: Sweep, plan: Plan, recipes: dict[tuple[str, str], str], now: datetime) -> list[Run]:
-    several_seeds = len({run.seed for run in plan.runs}) > 1
-    return [
-        Run(
-            id=new_id("run"),
-            name=f"{run.arm} s{run.seed}" if several_seeds else run.arm,
-            sweep_id=sweep.id,
-            recipe_id=recipes[run.recipe.digest, run.recipe.name],
-            arm=run.arm,
-            changes=run.changes,
-            is_control=run.is_control,
-            seed=run.seed,
-            compute_unit=run.recipe.budget.unit,
-            budget_compute=run.recipe.budget.compute,
-            created_at=now,
-            updated_at=now,
-        )
-        for run in plan.runs
-    ]
 
 
 def _summary(sweep: Sweep, statuses: dict[str, int]) -> SweepSummary:

@@ -257,8 +257,8 @@ def _milestone(truth: Truth, at: float, step: int) -> dict[str, float | None]:
     }
 
 
-def add_comparison(session: Session, sweep: Sweep, arm: str, *, now: datetime) -> SweepComparison:
-    """What the worker would write of one arm whose ceiling is lower than the control's."""
+def add_comparison(session: Session, sweep: Sweep, arm: str, *, now: datetime, **verdict_of_it: Any) -> SweepComparison:
+    """What the worker would write of one arm whose ceiling is lower than the control's, unless it is said otherwise."""
     verdict = {
         "arm": arm,
         "seeds": 1,
@@ -275,7 +275,7 @@ def add_comparison(session: Session, sweep: Sweep, arm: str, *, now: datetime) -
         "would_decide": None,
         "seed_note": "single seed, seed sd assumed to be about 0.0125",
         "reason": f"{arm}: ceiling lower, -0.16 (90 %: -0.20 to -0.12).",
-    }
+    } | verdict_of_it
     result = {
         "control": "control",
         "control_seeds": 1,

@@ -106,3 +106,52 @@ def test_who_may_only_read_sees_labels_and_no_way_to_change_them(
         html = reader.get(path).text
         assert ">paper</a>" in html
         assert "PATCH" not in html
+
+
+def undecided(sessions: sessionmaker[Session], seeded: Seeded, clock: Clock, seeds_needed: int) -> None:
+    """The comparison of the seeded sweep leaves its arm undecided."""
+    with sessions.begin() as session:
+        session.delete(session.get_one(SweepComparison, seeded.sweep))
+        session.flush()
+        open_ = {"verdict": "undecided", "direction": None, "seeds_needed": seeds_needed, "would_decide": "some seeds"}
+        sweep = session.get_one(Sweep, seeded.sweep)
+        seeding.add_comparison(session, sweep, "no-fp32-logits", now=clock.now, **open_)
+
+
+def test_an_undecided_arm_has_a_button_that_queues_the_seeds_it_lacks(
+    site: TestClient, sessions: sessionmaker[Session], clock: Clock, seeded: Seeded
+) -> None:
+    undecided(sessions, seeded, clock, seeds_needed=3)
+    html = site.get(f"/sweeps/{seeded.sweep}").text
+    body = json.loads(unescape(re.search(r'/seeds" data-body="([^"]+)"', html)[1]))  # type: ignore[index]
+    assert body == {"seeds": 2, "arms": ["no-fp32-logits"], "control_seeds": 2}
+    asked = unescape(re.search(r'data-confirm="(Queue 4[^"]+)"', html)[1])  # type: ignore[index]
+    assert asked.startswith("Queue 4 more runs, 2 of no-fp32-logits and 2 of the control, of 240 CPU-seconds in all?")
+    with sessions.begin() as session:
+        for arm in ("control", "no-fp32-logits"):
+            for _ in range(2):
+                seeding.add_run(session, now=clock.now, name=arm, sweep=session.get_one(Sweep, seeded.sweep))
+        for run in session.scalars(select(Run).where(Run.sweep_id == seeded.sweep)):
+            run.is_control = run.arm == "control"
+    html = site.get(f"/sweeps/{seeded.sweep}").text
+    assert "Queue them" not in row_of(html, seeded.arm)
+    assert "to decide: its further seeds, which are on their way" in row_of(html, seeded.arm)
+
+
+def test_seeds_of_the_control_alone_are_asked_for_where_it_lacks_them_alone(
+    site: TestClient, sessions: sessionmaker[Session], clock: Clock, seeded: Seeded
+) -> None:
+    undecided(sessions, seeded, clock, seeds_needed=2)
+    with sessions.begin() as session:
+        seeding.add_run(session, now=clock.now, name="no-fp32-logits", sweep=session.get_one(Sweep, seeded.sweep))
+    (arm,) = site.get(f"/v1/sweeps/{seeded.sweep}").json()["comparison"]["arms"]
+    assert arm["further"]["request"] == {"seeds": 1, "arms": ["control"], "control_seeds": None}
+    assert (arm["further"]["runs"], arm["further"]["compute"]) == (1, 60)
+    asked = {name: value for name, value in arm["further"]["request"].items() if value is not None}
+    with sessions.begin() as session:
+        for run in session.scalars(select(Run).where(Run.sweep_id == seeded.sweep)):
+            run.status, run.finished_at = "failed", clock.now
+            run.forecast_id = None
+    (arm,) = site.get(f"/v1/sweeps/{seeded.sweep}").json()["comparison"]["arms"]
+    assert arm["further"]["runs"] == 4  # none that failed without a forecast counts
+    assert asked == {"seeds": 1, "arms": ["control"]}

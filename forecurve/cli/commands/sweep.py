@@ -1,4 +1,7 @@
-"""`forecurve sweep`: plan, submit, list, show, rename, tag, note, stop, export."""
+"""`forecurve sweep`: plan, submit, list, show, rename, stop, export.
+
+What extends one is in sweep_extend.py, tags and notes are in labels.py.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +16,9 @@ from ..asking.service import Answer, Service, asks_service
 from ..given.flags import Limit, NewNote, NewTags, OfMetric, SweepId, Tagged
 from ..showing.rows_out import FormFlag, OutFlag, rows_answer
 from .labels import note_sweep, tag_sweep
+from .sweep_extend import add_arm, add_seeds
 
-app = typer.Typer(no_args_is_help=True, help="Ablation sweeps: plan, submit, list, show, name, stop, export.")
+app = typer.Typer(no_args_is_help=True, help="Ablation sweeps: plan, submit, list, show, extend, name, stop, export.")
 
 SweepFile = Annotated[
     Path,
@@ -87,6 +91,8 @@ def rename(service: Service, sweep_id: SweepId, name: Annotated[str, typer.Argum
     return Answer(sweep, f"{sweep['id']}  {sweep['name']}")
 
 
+app.command("add-seeds")(add_seeds)
+app.command("add-arm")(add_arm)
 app.command("tag")(tag_sweep)
 app.command("note")(note_sweep)
 
@@ -142,6 +148,7 @@ def _row(sweep: dict[str, Any]) -> list[Any]:
 def _print_sweep(sweep: dict[str, Any]) -> None:
     from forecurve.signs import visible
 
+    from ..showing.deciding import further, told_how
     from ..showing.labels import note_lines, tags_of
     from ..showing.output import print_table
     from ..showing.run_rows import ARM_COLUMNS, ARM_SPARE, NUMERIC, arm_row
@@ -156,3 +163,5 @@ def _print_sweep(sweep: dict[str, Any]) -> None:
         print(f"\n{sentence}")
     for arm in (sweep.get("comparison") or {}).get("arms", []):
         print(f"  {arm['reason']}")
+    for arm in further(sweep):
+        print(f"  {told_how(sweep, arm)}")

@@ -11,6 +11,7 @@ from server.alerts.service import open_alert
 from server.checkpoints.models import Checkpoint
 from server.events.service import record
 from server.runs.models import Run
+from server.sweeps.models import Sweep
 from tests.web import seeding
 from tests.web.browsing import MARKS, TRUTH, Site, opened, refreshed
 
@@ -230,4 +231,37 @@ def test_a_tag_that_is_refused_is_said_to_be_so_where_it_was_written(page: Any, 
     page.click("text=Rename")  # nothing of the other question is left in the dialog
     assert page.is_hidden("dialog [data-error]")
     assert page.input_value("dialog input") == "control"
+    faults[:] = [fault for fault in faults if "422" not in fault]
+
+
+def test_a_sweep_is_extended_by_what_its_page_offers(page: Any, site: Site, faults: list[str]) -> None:
+    def runs() -> list[tuple[str | None, int | None]]:
+        with site.sessions() as session:
+            mine = select(Run).where(Run.sweep_id == site.sweep).order_by(Run.id)
+            return [(run.arm, run.seed) for run in session.scalars(mine)]
+
+    with site.sessions.begin() as session:
+        arm = session.get_one(Run, site.arm).arm
+        open_ = {"verdict": "undecided", "direction": None, "seeds_needed": 2, "would_decide": "1 more seed of each"}
+        seeding.add_comparison(session, session.get_one(Sweep, site.sweep), str(arm), now=site.now, **open_)
+    opened(page, f"/sweeps/{site.sweep}")
+    page.click("td.verdict button")
+    assert "Queue 2 more runs" in page.inner_text("dialog")
+    page.click("dialog [value=yes]")
+    page.wait_for_selector("text=its further seeds, which are on their way")
+    assert runs()[2:] == [("control", 1), (arm, 1)]
+    page.click("text=Add seeds")
+    page.keyboard.type("many")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("dialog [data-error]:not([hidden])")
+    assert "whole number" in page.inner_text("dialog [data-error]")
+    page.fill("dialog input", "1")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("tbody tr >> nth=5")
+    assert runs()[4:] == [("control", 2), (arm, 2)]
+    page.click("text=Add an arm to the sweep")
+    page.fill("#new-arm textarea", "optimizer.learning_rate = 1e-4")
+    page.click("#new-arm button")
+    page.wait_for_selector("tbody tr >> nth=8")
+    assert runs()[6:] == [("learning_rate=0.0001", seed) for seed in (0, 1, 2)]
     faults[:] = [fault for fault in faults if "422" not in fault]
