@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 
 from server.access.models import Token
 from server.access.service import living
-from server.alerts.models import Alert, Channel, Delivery
+from server.alerts.models import ALERTS, TEST, Alert, Channel, Delivery
 from server.alerts.service import IN_SIGHT
 from server.errors import Invalid
 from server.events.models import OFF_THE_CHART, Event
@@ -238,14 +238,14 @@ def with_deliveries(session: Session, alerts: Sequence[Alert]) -> list[AlertLine
 
 def last_tests(session: Session, channels: Sequence[Channel]) -> Mapping[str, Delivery]:
     """The newest test message of each channel that was ever sent one."""
-    tests = Delivery.alert_id.is_(None), Delivery.channel_id.in_([channel.id for channel in channels])
+    tests = Delivery.event == TEST, Delivery.channel_id.in_([channel.id for channel in channels])
     newest = select(func.max(Delivery.id)).where(*tests).group_by(Delivery.channel_id)
     found = session.scalars(select(Delivery).where(Delivery.id.in_(newest)))
     return {delivery.channel_id: delivery for delivery in found}
 
 
 def there_is_a_channel(session: Session) -> bool:
-    return session.scalar(select(exists().where(Channel.enabled))) or False
+    return session.scalar(select(exists().where(Channel.enabled, Channel.hears.contains([ALERTS])))) or False
 
 
 def unseen_alerts(session: Session) -> int:

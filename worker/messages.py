@@ -1,7 +1,8 @@
-"""What a delivery says: Slack Block Kit for Slack, a letter for a mailbox, plain JSON for any other receiver."""
+"""What a delivery of an alert says: in words for Slack and mailboxes, as plain JSON for any other receiver."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -13,11 +14,7 @@ from server.forecasts.ending import ending_of
 from server.forecasts.models import Forecast
 from server.runs.models import Run
 
-from .mail import Letter
-
-_HEADER_CHARS = 150
-_SECTION_CHARS = 3000
-"""Slack refuses longer ones."""
+from .forms import Told
 
 _SIGNS = {"WARN": ":warning:", "ALERT": ":rotating_light:"}
 _ENDED = ":white_check_mark:"
@@ -50,7 +47,7 @@ def make_notice(delivery: Delivery, alert: Alert, run: Run, forecast: Forecast |
     """The Notice of `alert` for one of its deliveries; `forecast` is the run's newest."""
     ending = None if forecast is None else ending_of(forecast.summary)
     return Notice(
-        level=delivery.level,
+        level=delivery.level or alert.level,
         event=delivery.event,
         reason=delivery.reason,
         alert={
@@ -66,21 +63,18 @@ def make_notice(delivery: Delivery, alert: Alert, run: Run, forecast: Forecast |
             "resolved_at": None if alert.resolved_at is None else alert.resolved_at.isoformat(),
             "evidence": alert.evidence,
         },
-        run={
-            "id": run.id,
-            "name": run.name,
-            "arm": run.arm,
-            "sweep_id": run.sweep_id,
-            "status": run.status,
-            "compute_unit": run.compute_unit,
-            "budget_compute": run.budget_compute,
-            "last_compute": run.last_compute,
-        },
+        run=run_in_short(run),
         pass_rate=run.last_reward,
         expected=alert.evidence.get("expected"),
         ending=None if ending is None else ending.model_dump(),
         url=f"{public_url.rstrip('/')}/runs/{run.id}",
     )
+
+
+def run_in_short(run: Run) -> dict[str, Any]:
+    """What webhooks are told of a run."""
+    told = ("id", "name", "arm", "sweep_id", "status", "compute_unit", "budget_compute", "last_compute")
+    return {name: getattr(run, name) for name in told}
 
 
 def webhook_body(notice: Notice, now: datetime) -> dict[str, Any]:
@@ -91,35 +85,18 @@ def webhook_body(notice: Notice, now: datetime) -> dict[str, Any]:
     return {"type": what, "timestamp": now.isoformat(), "data": {**data, **numbers}}
 
 
-def slack_body(notice: Notice) -> dict[str, Any]:
-    """Block Kit: header, what happened, the figures, and a link to the run's page. `text` is for notifications."""
+def told_of(notice: Notice) -> Told:
+    """The same for people."""
     said = f"{_BEFORE[notice.event]}{notice.alert['title']}"
-    title = f"{_ENDED if notice.event in ENDS else _SIGNS.get(notice.level, '')} {said}".strip()
-    words = notice.reason or notice.alert["text"]
-    link = {"type": "button", "text": {"type": "plain_text", "text": "Open the run"}, "url": notice.url}
-    return {
-        "text": escape(said if notice.event in ENDS else f"{notice.level}: {said}"),
-        "blocks": [
-            {"type": "header", "text": {"type": "plain_text", "text": _cut(title, _HEADER_CHARS), "emoji": True}},
-            {"type": "section", "text": {"type": "mrkdwn", "text": _cut(escape(words), _SECTION_CHARS)}},
-            {"type": "section", "fields": [_field(name, value) for name, value in _figures(notice)]},
-            {"type": "actions", "elements": [link]},
-            {"type": "context", "elements": [{"type": "mrkdwn", "text": f"{notice.level} · {notice.alert['id']}"}]},
-        ],
-    }
-
-
-def letter(notice: Notice) -> Letter:
-    """The same as plain text."""
-    said = f"{_BEFORE[notice.event]}{notice.alert['title']}"
-    figures = [f"{name}: {value}" for name, value in _figures(notice)]
-    text = "\n\n".join([notice.reason or notice.alert["text"], "\n".join(figures), notice.url])
-    return Letter(said if notice.event in ENDS else f"{notice.level}: {said}", f"{text}\n", notice.alert["id"])
-
-
-def escape(text: str) -> str:
-    """The three characters that Slack's mrkdwn takes for its own, so that a run's name cannot mention or link."""
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return Told(
+        title=f"{_ENDED if notice.event in ENDS else _SIGNS.get(notice.level, '')} {said}".strip(),
+        short=said if notice.event in ENDS else f"{notice.level}: {said}",
+        text=notice.reason or notice.alert["text"],
+        link=("Open the run", notice.url),
+        about=f"{notice.level} · {notice.alert['id']}",
+        thread=notice.alert["id"],
+        figures=_figures(notice),
+    )
 
 
 def _figures(notice: Notice) -> list[tuple[str, str]]:
@@ -130,21 +107,14 @@ def _figures(notice: Notice) -> list[tuple[str, str]]:
     if notice.pass_rate is not None:
         figures.append(("Pass rate", f"{notice.pass_rate:.2f}"))
     if notice.expected is not None and notice.event == OPENED:  # of that moment
-        figures.append(("Forecast for now", _interval(notice.expected)))
+        figures.append(("Forecast for now", interval(notice.expected)))
     if notice.ending is not None:
-        figures.append(("Expected to end at", _interval(notice.ending)))
+        figures.append(("Expected to end at", interval(notice.ending)))
     if notice.alert["since_compute"] is not None:
         figures.append(("Since", f"{compute_text(notice.alert['since_compute'])} {unit}"))
     return figures
 
 
-def _interval(estimate: dict[str, Any]) -> str:
+def interval(estimate: Mapping[str, Any]) -> str:
+    """`0.73 (90 %: 0.71 to 0.76)`."""
     return level_text(Estimate(estimate["median"], estimate["lower"], estimate["upper"]))
-
-
-def _field(name: str, value: str) -> dict[str, str]:
-    return {"type": "mrkdwn", "text": _cut(f"*{name}*\n{escape(value)}", 2000)}
-
-
-def _cut(text: str, most: int) -> str:
-    return text if len(text) <= most else text[: most - 1] + "…"

@@ -1,4 +1,4 @@
-"""Delivering one alert, or a test, to one channel: claim, send outside any transaction, write down how it went."""
+"""Delivering one alert, news or a test to one channel: claim, send outside any transaction, write down how it went."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from server.alerts.channels import signing_key
 from server.alerts.mailboxes import SCHEME
-from server.alerts.models import Alert, Channel, Delivery
+from server.alerts.models import TEST, Alert, Channel, Delivery
+from server.alerts.news import LAST_LOOK
 from server.alerts.telling import DELIVER_TASK, IN_TURN
 from server.database import transaction
 from server.events.outbox import enqueue
@@ -30,8 +31,10 @@ from server.runs.models import Run
 from server.settings import Settings
 
 from .clocks import is_ahead, is_reached, lease_of
+from .forms import Told, letter, slack
 from .mail import Letter, send_mail
-from .messages import letter, make_notice, slack_body, webhook_body
+from .messages import make_notice, told_of, webhook_body
+from .news import news_of
 from .safe_http import Answer, Refused, Resolve, post, resolve_host
 from .trial import trial_message
 
@@ -106,10 +109,10 @@ def backoff_s(tries: int, jitter: float) -> float:
 
 
 def is_due(now: datetime, waited: timedelta = timedelta()) -> ColumnElement[bool]:
-    """Whether a delivery has been due for `waited`. The first try of one is put off by nothing, and one that was tried
-    in the future was tried before a clock was set back: how long it has waited since cannot be told. What ends an alert
-    waits for its turn."""
-    untried = and_(Delivery.tries == 0, is_ahead(Delivery.not_before, now))
+    """Whether a delivery has been due for `waited`. The first try of one is put off by a last look at most, and one
+    that was tried in the future was tried before a clock was set back: how long it has waited since cannot be told.
+    What ends an alert waits for its turn."""
+    untried = and_(Delivery.tries == 0, is_ahead(Delivery.not_before, now, LAST_LOOK))
     return and_(IN_TURN, or_(Delivery.not_before <= now - waited, untried, is_ahead(Delivery.tried_at, now)))
 
 
@@ -125,8 +128,10 @@ def _claim(session: Session, settings: Settings, delivery_id: str, now: datetime
     if delivery is None:
         return None
     channel = session.get_one(Channel, delivery.channel_id)
-    if delivery.alert_id is None:
+    if delivery.event == TEST:
         content = _of_a_test(channel, settings, now)
+    elif delivery.alert_id is None:
+        content = _of_news(session, settings, delivery, channel, now)
     else:
         content = _of_an_alert(session, settings, delivery, channel, now)
     return Parcel(delivery.id, lease, delivery.tries, channel.url, channel.secret, content)
@@ -143,12 +148,18 @@ def _of_an_alert(session: Session, settings: Settings, delivery: Delivery, chann
     run = session.get_one(Run, alert.run_id)
     forecast = session.get(Forecast, run.forecast_id) if run.forecast_id else None
     notice = make_notice(delivery, alert, run, forecast, public_url=settings.public_url)
-    message: dict[str, Any] | Letter
-    if channel.kind == "email":
-        message = letter(notice)
-    else:
-        message = slack_body(notice) if channel.kind == "slack" else webhook_body(notice, now)
+    message = webhook_body(notice, now) if channel.kind == "webhook" else _for_people(told_of(notice), channel)
     return Content(message, MAX_TRIES, about={"run_id": run.id, "sweep_id": run.sweep_id, "alert": alert.id})
+
+
+def _of_news(session: Session, settings: Settings, delivery: Delivery, channel: Channel, now: datetime) -> Content:
+    news = news_of(session, delivery, public_url=settings.public_url)
+    message = news.webhook_body(now) if channel.kind == "webhook" else _for_people(news.told, channel)
+    return Content(message, MAX_TRIES, about=news.about)
+
+
+def _for_people(told: Told, channel: Channel) -> dict[str, Any] | Letter:
+    return slack(told) if channel.kind == "slack" else letter(told)
 
 
 def _send(parcel: Parcel, settings: Settings, now: datetime, resolve: Resolve) -> Result:

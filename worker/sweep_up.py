@@ -15,7 +15,7 @@ from sqlalchemy import ColumnElement, and_, delete, exists, func, or_, select, u
 from sqlalchemy.orm import Session, aliased
 
 from server.access.models import IdempotencyKey, Token
-from server.alerts.models import Delivery
+from server.alerts.models import TEST, Delivery
 from server.alerts.telling import DELIVER_TASK
 from server.database import transaction
 from server.events.models import OutboxMessage
@@ -134,8 +134,8 @@ def tidy(session: Session, now: datetime) -> None:
 def _test_of_old(now: datetime) -> ColumnElement[bool]:
     """Tests of channels; the newest of each is kept: the settings tell how it went."""
     later = aliased(Delivery)
-    newer = exists().where(later.alert_id.is_(None), later.channel_id == Delivery.channel_id, later.id > Delivery.id)
-    return and_(Delivery.alert_id.is_(None), Delivery.status != "pending", Delivery.created_at < now - KEPT, newer)
+    newer = exists().where(later.event == TEST, later.channel_id == Delivery.channel_id, later.id > Delivery.id)
+    return and_(Delivery.event == TEST, Delivery.status != "pending", Delivery.created_at < now - KEPT, newer)
 
 
 def _let_superseded_tokens_expire(session: Session, now: datetime) -> None:

@@ -1,4 +1,4 @@
-"""Channels: where alerts are sent, and the secret that signs what is sent."""
+"""Channels: where alerts and news are sent, and the secret that signs what is sent."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from server.settings import Settings
 
 from .addresses import is_private, parse_address, refusal
 from .mailboxes import SCHEME, mailbox
-from .models import TEST, Channel, Delivery
+from .models import ALERTS, TEST, TOPICS, Channel, Delivery
 from .telling import DELIVER_TASK
 
 _SLACK_HOSTS = ("hooks.slack.com", "hooks.slack-gov.com")
@@ -43,7 +43,16 @@ class Reach:
 
 
 def create_channel(
-    session: Session, *, name: str, kind: str, url: str, min_level: str, reach: Reach, actor: str, now: datetime
+    session: Session,
+    *,
+    name: str,
+    kind: str,
+    url: str,
+    min_level: str,
+    hears: Sequence[str] = (ALERTS,),
+    reach: Reach,
+    actor: str,
+    now: datetime,
 ) -> Channel:
     """Add a channel, with a fresh secret where deliveries are signed. Invalid when nothing could ever be delivered."""
     if kind == "email":
@@ -53,7 +62,8 @@ def create_channel(
         secret = SECRET_PREFIX + base64.b64encode(secrets.token_bytes(32)).decode()
     if kind == "webhook" and urlsplit(url).hostname in _SLACK_HOSTS:  # it would refuse every alert, and be shown whole
         raise Invalid.field("kind", kind, "is not what Slack understands, and the URL is Slack's; give kind slack")
-    channel = Channel(name=name, kind=kind, url=url, secret=secret, min_level=min_level, created_at=now)
+    wanted = [topic for topic in TOPICS if topic in hears]
+    channel = Channel(name=name, kind=kind, url=url, secret=secret, min_level=min_level, hears=wanted, created_at=now)
     session.add(channel)
     session.flush()
     record(session, "channel.created", actor=actor, channel=channel.id, name=name, channel_kind=kind)

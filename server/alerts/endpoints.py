@@ -64,6 +64,7 @@ def create_channel(
         kind=body.kind,
         url=body.url,
         min_level=body.min_level,
+        hears=body.hears,
         reach=channels.Reach.of(settings),
         actor=identity.token_id,
         now=now,
@@ -94,7 +95,7 @@ def delete_channel(channel_id: str, session: DbSession, identity: Admin) -> None
 def list_deliveries(
     session: DbSession, _: Reader, alert_id: OfAlert, cursor: Cursor = None, limit: Limit = 50
 ) -> Page[DeliveryRead]:
-    """Deliveries of alerts and tests to channels: what was sent, what was answered, what is still to be tried."""
+    """Deliveries of alerts, news and tests to channels: what was sent, what was answered, what is still to be tried."""
     rows, following = service.list_deliveries(session, alert_id=alert_id, cursor=cursor, limit=limit)
     return Page(items=[DeliveryRead.model_validate(row) for row in rows], next_cursor=following)
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import CheckConstraint, ForeignKey, Index, UniqueConstraint, func, text
+from sqlalchemy import CheckConstraint, ForeignKey, Index, String, UniqueConstraint, func, text
+from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.orm import Mapped, mapped_column
 
 from server.database import Base, new_id
@@ -20,6 +21,10 @@ FALLS = (BELOW_FORECAST, FELL)
 OPENED, BACK, DOWN_AGAIN, RESOLVED = "alert", "alert.back", "alert.down_again", "alert.resolved"
 """What a delivery tells of an alert: the events of its run's history."""
 TEST = "channel.test"
+ADVICE, RUN_OVER, SWEEP_OVER = "advice", "run.over", "sweep.over"
+"""What a delivery tells that is no alert, to channels that want to hear it."""
+ALERTS, OF_ADVICE, OF_ENDS = TOPICS = ("alerts", "advice", "ends")
+"""What a channel may hear of: alerts; advice to stop or to scale a run; that a run of its own or a sweep is over."""
 ENDS = (BACK, RESOLVED)
 """After which a receiver need not hold the alert for open."""
 
@@ -63,28 +68,37 @@ class Channel(Base):
     kind: Mapped[str]
     url: Mapped[str]
     secret: Mapped[str]
-    min_level: Mapped[str] = mapped_column(default="ALERT")
+    min_level: Mapped[str] = mapped_column(default="ALERT")  # of alerts
+    hears: Mapped[list[str]] = mapped_column(ARRAY(String), default=lambda: [ALERTS], server_default=f"{{{ALERTS}}}")
     enabled: Mapped[bool] = mapped_column(default=True)
     created_at: Mapped[datetime] = mapped_column(server_default=func.now())
 
 
 class Delivery(Base):
-    """One thing that is told of an alert, to one channel: retried with back-off until delivered or given up.
+    """One thing that is told to one channel: retried with back-off until delivered or given up.
 
-    Without an alert it is a test message, which a person waits for: it is tried once.
+    It is of an alert, of advice, of a run or of a sweep; or it is a test message, which a person waits for: it is tried
+    once.
     """
 
     __tablename__ = "deliveries"
     __table_args__ = (
         UniqueConstraint("alert_id", "channel_id", "level", "event"),
+        UniqueConstraint("recommendation_id", "channel_id"),
+        CheckConstraint(
+            "num_nonnulls(alert_id, recommendation_id, run_id, sweep_id) = (event <> 'channel.test')::int", name="about"
+        ),
         CheckConstraint("status IN ('pending', 'delivered', 'failed')", name="status"),
         Index("ix_deliveries_pending", "not_before", postgresql_where=text("status = 'pending'")),
     )
 
     id: Mapped[str] = mapped_column(primary_key=True, default=lambda: new_id("dlv"))
     alert_id: Mapped[str | None] = mapped_column(ForeignKey("alerts.id"))
+    recommendation_id: Mapped[str | None] = mapped_column(ForeignKey("recommendations.id"))
+    run_id: Mapped[str | None] = mapped_column(ForeignKey("runs.id"))  # that is over
+    sweep_id: Mapped[str | None] = mapped_column(ForeignKey("sweeps.id"))
     channel_id: Mapped[str] = mapped_column(ForeignKey("channels.id"))
-    level: Mapped[str]
+    level: Mapped[str | None]  # of an alert, and of a test
     event: Mapped[str] = mapped_column(default=OPENED, server_default=OPENED)  # what it tells
     reason: Mapped[str | None]  # why, where that is not in the alert itself
     status: Mapped[str] = mapped_column(default="pending")

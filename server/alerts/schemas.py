@@ -15,6 +15,7 @@ from .models import Channel
 
 Level = Literal["WARN", "ALERT"]
 Kind = Literal["slack", "webhook", "email"]
+Topic = Literal["alerts", "advice", "ends"]
 
 
 class AlertRead(BaseModel):
@@ -47,7 +48,7 @@ class AlertRead(BaseModel):
 
 
 class ChannelCreate(Body):
-    """A place to send alerts to."""
+    """A place to send alerts and news to."""
 
     name: Annotated[Name, Field(max_length=100)]
     kind: Kind
@@ -57,7 +58,14 @@ class ChannelCreate(Body):
         "Of kind `email` one address, such as `mailto:ops@example.com`.",
         json_schema_extra={"format": "uri", "pattern": "^(https?://[^/@ ]+|mailto:[^@ ]+@[^@ ]+)"},
     )
-    min_level: Level = Field("ALERT", description="The lowest level that is sent here.")
+    min_level: Level = Field("ALERT", description="The lowest level of alerts that is sent here.")
+    hears: list[Topic] = Field(
+        ["alerts"],
+        min_length=1,
+        max_length=3,
+        description="What is sent here: `alerts`; `advice`, when a run should be stopped or is worth more than its "
+        "budget; `ends`, when a run of its own, or a sweep, is over.",
+    )
 
 
 class ChannelRead(BaseModel):
@@ -68,6 +76,7 @@ class ChannelRead(BaseModel):
     kind: Kind
     url: str
     min_level: Level
+    hears: list[Topic]
     created_at: datetime
 
     @classmethod
@@ -87,17 +96,30 @@ class ChannelCreated(ChannelRead):
 
 
 class DeliveryRead(BaseModel):
-    """What was told of an alert, or a test message, to one channel, and how it went."""
+    """What was told to one channel, and how it went. It is of an alert, of advice, of a run or of a sweep that is over,
+    or a test."""
 
     model_config = ConfigDict(from_attributes=True)
 
     id: str
-    alert_id: str | None = Field(description="Null for a test of the channel, which is tried once.")
+    alert_id: str | None
+    recommendation_id: str | None = Field(description="Of advice.")
+    run_id: str | None = Field(description="A run of its own that is over.")
+    sweep_id: str | None = Field(description="A sweep that is over.")
     channel_id: str
-    level: Level
-    event: Literal["alert", "alert.back", "alert.down_again", "alert.resolved", "channel.test"] = Field(
+    level: Level | None = Field(description="Of an alert, or of a test.")
+    event: Literal[
+        "alert",
+        "alert.back",
+        "alert.down_again",
+        "alert.resolved",
+        "advice",
+        "run.over",
+        "sweep.over",
+        "channel.test",
+    ] = Field(
         description="What it tells: that the alert was opened or raised, that its run is back, that it fell again "
-        "after that, or that the alert was settled by itself."
+        "after that, or that the alert was settled by itself; advice; an end; or that it is a test, tried once."
     )
     reason: str | None = Field(description="Why, where the alert itself does not say it.")
     status: Literal["pending", "delivered", "failed"]
@@ -116,5 +138,6 @@ def _channel_fields(channel: Channel) -> dict[str, Any]:
         "kind": channel.kind,
         "url": shown_url(channel),
         "min_level": channel.min_level,
+        "hears": channel.hears,
         "created_at": channel.created_at,
     }

@@ -12,13 +12,13 @@ from collections import defaultdict
 from collections.abc import Mapping
 from datetime import datetime
 
-from sqlalchemy import ColumnElement, and_, delete, exists, not_, or_, select, update
+from sqlalchemy import ColumnElement, Select, and_, delete, exists, not_, or_, select, update
 from sqlalchemy.orm import Session, aliased
 
 from server.database import new_id
 from server.events.outbox import enqueue
 
-from .models import BACK, DOWN_AGAIN, ENDS, OPENED, RESOLVED, Alert, Channel, Delivery
+from .models import ALERTS, BACK, DOWN_AGAIN, ENDS, OPENED, RESOLVED, Alert, Channel, Delivery
 
 LEVELS = ("WARN", "ALERT")
 """From the lowest to the highest."""
@@ -47,12 +47,17 @@ IN_TURN = or_(
 """Of deliveries: no end overtakes the beginning that is still to be tried again, else the receiver would keep that."""
 
 
+def hearing(topic: str) -> Select[str]:
+    """The channels in use that hear of it."""
+    return select(Channel.id).where(Channel.enabled, Channel.hears.contains([topic]))
+
+
 def tell_opened(session: Session, alert: Alert, now: datetime) -> None:
     """To every channel that wants the level of an alert that was opened or raised."""
     _overtake(session, alert, Delivery.level != alert.level, why=_RAISED)  # the alert's own delivery says more
     _overtake(session, alert, Delivery.event.in_(ENDS), why=_DOWN)
     reached = LEVELS[: LEVELS.index(alert.level) + 1]
-    for channel_id in session.scalars(select(Channel.id).where(Channel.enabled, Channel.min_level.in_(reached))):
+    for channel_id in session.scalars(hearing(ALERTS).where(Channel.min_level.in_(reached))):
         _tell(session, alert, channel_id, OPENED, None, now)
     session.flush()
 

@@ -11,6 +11,7 @@ from sqlalchemy import ColumnElement, exists, select
 from sqlalchemy.orm import Session
 
 from forecurve.science.departures.misfit import FALLEN, HOLDS
+from server.alerts.news import tell_advice
 from server.errors import Conflict, NotFound
 from server.pagination import newest_first
 from server.runs.history import record_of
@@ -35,6 +36,9 @@ _MATTERS = {"stop": 0.1, "continue": 1.0, "scale": 1.0, "undecided": 0.0}
 _OVER, _NEWER = "The run is over.", "Newer evaluations say something else."
 _GONE = "The evaluations that it rests on are on the curve no more."
 _IN_SIGHT = ~exists().where(Run.id == Recommendation.run_id, Run.archived_at.is_not(None))
+
+TOLD = ("stop", "scale")
+"""Actions that somebody waits to hear of; what a policy follows by itself is none."""
 
 POLICY = "policy"
 """The actor when a sweep's policy `auto` follows advice by itself."""
@@ -78,6 +82,8 @@ def recommend(
     session.flush()
     _record(session, run, advice, actor="refit", reason=reason)
     _follow(session, run, advice, now)
+    if advice.status == "open" and action in TOLD:
+        tell_advice(session, advice.id, now)
     return advice
 
 

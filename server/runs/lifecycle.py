@@ -9,6 +9,7 @@ from sqlalchemy import or_, update
 from sqlalchemy.orm import Session
 
 from server.access.models import Token
+from server.alerts.news import tell_end
 from server.errors import Conflict
 
 from .history import record_of
@@ -45,6 +46,8 @@ def transition(
     if session.execute(guarded.returning(Run.id), execution_options={"synchronize_session": False}).first() is None:
         raise _changed_meanwhile(run, came_from, to)
     session.refresh(run)
+    if to in TERMINAL:
+        tell_end(session, run, now)
     if to in TERMINAL or to is Status.PAUSED:
         _let_ingest_tokens_expire(session, run, now)
     record_of(

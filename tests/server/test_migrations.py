@@ -64,9 +64,9 @@ def test_down_from_the_tests_of_channels_leaves_the_deliveries_of_alerts(empty_d
               VALUES ('alr_1', 'run_1', 'run_failed', 'ALERT', 't', 't', '{}');
             INSERT INTO channels (id, name, kind, url, secret, min_level, enabled)
               VALUES ('chn_1', 'c', 'webhook', 'https://x', 's', 'ALERT', true);
-            INSERT INTO deliveries (id, alert_id, channel_id, level, status, tries)
-              VALUES ('dlv_1', 'alr_1', 'chn_1', 'ALERT', 'pending', 0),
-                     ('dlv_2', NULL, 'chn_1', 'ALERT', 'pending', 0);
+            INSERT INTO deliveries (id, alert_id, channel_id, level, event, status, tries)
+              VALUES ('dlv_1', 'alr_1', 'chn_1', 'ALERT', 'alert', 'pending', 0),
+                     ('dlv_2', NULL, 'chn_1', 'ALERT', 'channel.test', 'pending', 0);
         """)
     command.downgrade(alembic_config(empty_database), "0011")
     with psycopg.connect(empty_database) as connection:
@@ -243,3 +243,26 @@ def test_channels_of_mail_are_out_of_use_after_going_back(empty_database: str) -
     with psycopg.connect(empty_database) as connection:
         left = connection.execute("SELECT id, kind, url, enabled FROM channels ORDER BY id").fetchall()
     assert left == [("chn_1", "webhook", "", False), ("chn_2", "slack", "https://x", True)]
+
+
+def test_going_back_from_news_forgets_them_and_keeps_the_deliveries_of_alerts(empty_database: str) -> None:
+    upgrade(empty_database)
+    with psycopg.connect(empty_database) as connection:
+        connection.execute("""
+            INSERT INTO runs (id, name, executor, compute_unit, desired_state, status, version, attempt, is_control,
+                              changes)
+              VALUES ('run_1', 'r', 'ray', 'GPU-hours', 'run', 'failed', 1, 1, false, '{}');
+            INSERT INTO alerts (id, run_id, kind, level, title, text, evidence)
+              VALUES ('alr_1', 'run_1', 'run_failed', 'ALERT', 't', 't', '{}');
+            INSERT INTO channels (id, name, kind, url, secret, min_level, enabled, hears)
+              VALUES ('chn_1', 'c', 'webhook', 'https://x', 's', 'ALERT', true, '{alerts,ends}');
+            INSERT INTO deliveries (id, alert_id, run_id, channel_id, level, event, status, tries)
+              VALUES ('dlv_1', 'alr_1', NULL, 'chn_1', 'ALERT', 'alert', 'delivered', 1),
+                     ('dlv_2', NULL, 'run_1', 'chn_1', NULL, 'run.over', 'pending', 0);
+        """)
+    command.downgrade(alembic_config(empty_database), "0027")
+    with psycopg.connect(empty_database) as connection:
+        assert connection.execute("SELECT id FROM deliveries").fetchall() == [("dlv_1",)]
+    upgrade(empty_database)
+    with psycopg.connect(empty_database) as connection:
+        assert connection.execute("SELECT hears FROM channels").fetchall() == [(["alerts"],)]

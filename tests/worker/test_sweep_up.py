@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 
 from server.access.models import IdempotencyKey, Token
 from server.access.service import authenticate, mint
-from server.alerts.models import Channel, Delivery
+from server.alerts.models import TEST, Channel, Delivery
 from server.alerts.service import open_alert
 from server.database import new_id
 from server.events.models import OutboxMessage
@@ -204,7 +204,8 @@ TESTED = ("delivered", "pending", "failed")
 
 
 def _test_message(session: Session, channel: Channel, world: World, status: str) -> str:
-    test = Delivery(id=new_id("dlv"), channel_id=channel.id, level="ALERT", status=status, created_at=world.now)
+    test = Delivery(id=new_id("dlv"), channel_id=channel.id, level="ALERT", event=TEST, status=status)
+    test.created_at = world.now
     test.not_before = world.now + timedelta(days=9)
     session.add(test)
     session.flush()

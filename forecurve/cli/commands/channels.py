@@ -13,7 +13,8 @@ from ..asking.service import Answer, Service, asks_service
 from ..given.flags import Limit
 
 app = typer.Typer(
-    no_args_is_help=True, help="Channels that alerts are sent to: add, list, test, remove. Needs an admin's token."
+    no_args_is_help=True,
+    help="Channels that alerts and news are sent to: add, list, test, remove. Needs an admin's token.",
 )
 
 ChannelId = Annotated[str, Named("channel"), typer.Argument(metavar="CHANNEL", help="Its id, or its name.")]
@@ -27,6 +28,14 @@ class Kind(StrEnum):
     slack = "slack"
     webhook = "webhook"
     email = "email"
+
+
+class Topic(StrEnum):
+    """What a channel may hear of."""
+
+    alerts = "alerts"
+    advice = "advice"
+    ends = "ends"
 
 
 class Level(StrEnum):
@@ -48,9 +57,18 @@ def add(
             "--to", metavar="URL", help="Where alerts are sent: https://..., or an address; - reads it from stdin."
         ),
     ],
-    min_level: Annotated[Level, typer.Option("--min-level", help="The lowest level that is sent.")] = Level.alert,
+    min_level: Annotated[
+        Level, typer.Option("--min-level", help="The lowest level of alerts that is sent.")
+    ] = Level.alert,
+    hears: Annotated[
+        list[Topic] | None,
+        typer.Option("--hears", help="What is sent; may be repeated. By default alerts alone.", show_default=False),
+    ] = None,
 ) -> Answer:
-    """Send alerts to a Slack channel, a webhook or a mailbox.
+    """Send alerts, advice and ends to a Slack channel, a webhook or a mailbox.
+
+    --hears advice: a run should be stopped, or is worth more than its budget; --hears ends: a run of its own, or a
+    sweep, is over.
 
     forecurve channel add ops --kind slack --to https://hooks.slack.com/services/...
 
@@ -61,6 +79,7 @@ def add(
     """
     url = sys.stdin.readline().strip() if to == "-" else to
     body = {"name": name, "kind": str(kind), "url": url, "min_level": min_level.upper()}
+    body |= {"hears": [str(topic) for topic in hears or [Topic.alerts]]}
     channel = service.api.create_channel(body)
     return Answer(channel, "\n".join(_added(channel)))
 
@@ -74,7 +93,7 @@ def list_channels(service: Service, limit: Limit = 50) -> Answer:
     found = newest(service.api.channels(limit=limit + 1), limit)
     if not found["items"]:
         return Answer(found, NO_CHANNELS)
-    columns, spare = ["channel", "name", "kind", "to", "from level", "made"], ["made", "from level", "kind"]
+    columns, spare = ["channel", "name", "kind", "to", "hears", "made"], ["made", "kind"]
     return Answer(found, lambda: print_newest(found, columns, _row, spare=spare))
 
 
@@ -103,10 +122,16 @@ def _added(channel: dict[str, Any]) -> list[str]:
     """Slack checks no signature, so that its channel's secret is of no use to a person."""
     from forecurve.signs import visible
 
-    lines = [f"{channel['id']}  {visible(channel['name'])}  {channel['kind']}  from {channel['min_level']} on"]
+    lines = [f"{channel['id']}  {visible(channel['name'])}  {channel['kind']}  hears {_hears(channel)}"]
     if channel["kind"] == "webhook":
         lines.append(f"signing secret, not shown again: {channel['secret']}")
     return lines
+
+
+def _hears(channel: dict[str, Any]) -> str:
+    """`alerts from WARN on, ends`."""
+    topics = channel["hears"]
+    return ", ".join(f"alerts from {channel['min_level']} on" if topic == "alerts" else topic for topic in topics)
 
 
 def _row(channel: dict[str, Any]) -> list[str]:
@@ -117,6 +142,6 @@ def _row(channel: dict[str, Any]) -> list[str]:
         channel["name"],
         channel["kind"],
         channel["url"],
-        channel["min_level"],
+        _hears(channel),
         since(channel["created_at"]),
     ]

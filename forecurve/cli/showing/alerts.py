@@ -12,7 +12,8 @@ from .output import DASH, compute, moment, since
 
 ALERT_COLUMNS = ["alert", "level", "state", "run", "opened", "what"]
 _FEW = 3  # things of a list that are written on one line
-DELIVERY_COLUMNS = ["alert", "channel", "level", "tells", "state", "tries", "made", "answer"]
+_ABOUT = ("alert_id", "recommendation_id", "run_id", "sweep_id")
+DELIVERY_COLUMNS = ["about", "channel", "level", "tells", "state", "tries", "made", "answer"]
 
 
 def alert_row(alert: Mapping[str, Any]) -> list[str]:
@@ -29,15 +30,19 @@ def delivery_row(delivery: Mapping[str, Any]) -> list[Any]:
     """Cells of DELIVERY_COLUMNS."""
     made = since(delivery["created_at"])
     return [
-        delivery["alert_id"] or "a test",
+        _about(delivery),
         delivery["channel_id"],
-        delivery["level"],
+        delivery["level"] or DASH,
         tells(delivery),
         delivery["status"],
         delivery["tries"],
         made,
         answer(delivery),
     ]
+
+
+def _about(delivery: Mapping[str, Any]) -> str:
+    return next((str(delivery[name]) for name in _ABOUT if delivery.get(name)), "a test")
 
 
 def describe(alert: Mapping[str, Any], unit: str) -> list[str]:
@@ -63,9 +68,9 @@ def describe(alert: Mapping[str, Any], unit: str) -> list[str]:
 
 
 def tells(delivery: Mapping[str, Any]) -> str:
-    """Of an alert: opened, back, down again, resolved; or that it is a test."""
+    """Of an alert: opened, back, down again, resolved; advice, that something is over, or that it is a test."""
     event: str = delivery["event"]
-    return "opened" if event == "alert" else event.partition(".")[2].replace("_", " ")
+    return "opened" if event == "alert" else event.rpartition(".")[2].replace("_", " ")
 
 
 def state(alert: Mapping[str, Any]) -> str:

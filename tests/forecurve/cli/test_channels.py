@@ -36,7 +36,7 @@ def test_channels_are_added_listed_and_removed(forecurve: Forecurve, admin: str)
         "channel", "add", "pager", "--kind", "webhook", "--to", "https://example.com/x", "--min-level", "warn"
     )
 
-    assert slack.out.split()[1:] == ["ops", "slack", "from", "ALERT", "on"]
+    assert slack.out.split()[1:] == ["ops", "slack", "hears", "alerts", "from", "ALERT", "on"]
     assert "signing secret, not shown again: whsec_" in hook.out
     listed = forecurve("channel", "list")
     assert "https://example.com/x" in listed.out
@@ -60,7 +60,7 @@ def test_a_mailbox_is_added_where_the_service_sends_mail(
     assert (refused.code, "FORECURVE_SMTP_URL" in refused.err) == (2, True)
     application.state.settings.smtp_url = SecretStr("smtp://mail.example")
     added = forecurve("channel", "add", "ops", "--kind", "email", "--to", "ops@lab.example")
-    assert added.out.split()[1:] == ["ops", "email", "from", "ALERT", "on"]
+    assert added.out.split()[1:] == ["ops", "email", "hears", "alerts", "from", "ALERT", "on"]
     assert "mailto:ops@lab.example" in forecurve("channel", "list").out
 
 

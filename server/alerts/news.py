@@ -1,0 +1,60 @@
+"""What channels are told that is no alert: advice somebody waits for, and that a run or a sweep is over."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from sqlalchemy import exists, select
+from sqlalchemy.orm import Session
+
+from server.database import new_id
+from server.events.outbox import enqueue
+from server.runs.models import Run
+from server.runs.states import TERMINAL, Status
+from server.sweeps.models import Sweep
+
+from .models import ADVICE, ALERTS, OF_ADVICE, OF_ENDS, RUN_OVER, SWEEP_OVER, Channel, Delivery
+from .telling import DELIVER_TASK, hearing
+
+LAST_LOOK = timedelta(seconds=30)
+"""How long the end of a run is waited with: its last evaluations are fitted and compared by then, and told with it."""
+
+_OVER = [str(status) for status in TERMINAL]
+
+
+def tell_advice(session: Session, recommendation_id: str, now: datetime) -> None:
+    """That a run should be stopped, or is worth more than its budget."""
+    for channel_id in session.scalars(hearing(OF_ADVICE)):
+        _tell(session, channel_id, ADVICE, now, recommendation_id=recommendation_id)
+
+
+def tell_end(session: Session, run: Run, now: datetime) -> None:
+    """That a run is over, where it is of no sweep; of a sweep, once that all are. `run` is over, in this transaction.
+
+    What came in whole was over before. That a run of its own failed is an alert; whoever hears those is told so.
+    """
+    if run.import_digest is not None:
+        return
+    if run.sweep_id is not None:
+        _tell_end_of_sweep(session, run.sweep_id, now)
+        return
+    heard = hearing(OF_ENDS)
+    if run.status == Status.FAILED:
+        heard = heard.where(~Channel.hears.contains([ALERTS]))
+    for channel_id in session.scalars(heard):
+        _tell(session, channel_id, RUN_OVER, now + LAST_LOOK, run_id=run.id)
+
+
+def _tell_end_of_sweep(session: Session, sweep_id: str, now: datetime) -> None:
+    # Locked, for the last two of its runs may end at once: then each would see the other as going on.
+    session.scalar(select(Sweep.id).where(Sweep.id == sweep_id).with_for_update(key_share=True))
+    if session.scalar(select(exists().where(Run.sweep_id == sweep_id, Run.status.not_in(_OVER)))):
+        return
+    for channel_id in session.scalars(hearing(OF_ENDS)):
+        _tell(session, channel_id, SWEEP_OVER, now + LAST_LOOK, sweep_id=sweep_id)
+
+
+def _tell(session: Session, channel_id: str, event: str, at: datetime, **about: str) -> None:
+    delivery = Delivery(id=new_id("dlv"), channel_id=channel_id, event=event, not_before=at, **about)
+    session.add(delivery)
+    enqueue(session, DELIVER_TASK, delivery.id, not_before=at)
