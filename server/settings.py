@@ -63,6 +63,13 @@ class Settings(BaseSettings):
         "FORECURVE_DATA_DIR when empty.",
     )
 
+    signs_dir: str = Field(
+        "",
+        pattern="^(/.*)?$",
+        description="Folder in which worker and scheduler touch `worker.alive` and `scheduler.alive` every few "
+        "seconds, for health checks; one worker has it to itself. Nowhere when empty.",
+    )
+
     cluster_cpus: float | None = Field(
         None,
         gt=0,

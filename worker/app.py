@@ -21,6 +21,7 @@ from server.settings import Settings, get_settings
 from worker.context import TASK_S, BrokerDown
 from worker.quiet import leave_out_no_news
 from worker.schedule import beat_schedule
+from worker.signs import leave_signs
 
 CONTROL, WORK = "control", "work"
 """Queues. Slow tasks have their own, and workers take from both in turn: fits never hold up a launch."""
@@ -71,13 +72,14 @@ def configuration(settings: Settings) -> dict[str, Any]:
         },
         "worker_hijack_root_logger": False,
         "beat_schedule": beat_schedule(settings),
-        "beat_scheduler": "celery.beat.Scheduler",  # in memory: a file that a full disk cut short would keep it down
+        "beat_scheduler": "worker.signs.Scheduler",
         "beat_max_loop_interval": max(min(settings.tick_s, 5.0), 0.1),
     }
 
 
 logging.getLogger("httpx").setLevel(logging.WARNING)  # it would log a line for every look at the executor
 leave_out_no_news()
+leave_signs(app)
 
 app.add_defaults(lambda: configuration(get_settings()))
 
