@@ -18,7 +18,7 @@ from server.runs.models import Attempt, Run
 from server.runs.pausing import goes_on_from
 from server.runs.sentence import brief
 from server.runs.service import ADMIT_TASK
-from server.runs.states import HOLDS_PLACE, TERMINAL, DesiredState, Status
+from server.runs.states import HOLDS_PLACE, TERMINAL, UNASKED, Status
 from server.sweeps.comparisons import ask_for_comparison
 from worker.case import Decision
 from worker.executors.base import ALIVE, OVER, Observation, State, Submitted, reference_of
@@ -115,7 +115,7 @@ def _wind_up(session: Session, run: Run, attempt: Attempt | None, decision: Deci
     enqueue(session, ADMIT_TASK)
     if run.sweep_id is not None:
         ask_for_comparison(session, run.sweep_id, now)  # a run that ended without evaluations has no refit to ask
-    if decision.to is Status.FAILED and run.desired_state in (DesiredState.RUN, DesiredState.PAUSE):
+    if decision.to is Status.FAILED and run.desired_state in UNASKED:
         _say_it_failed(session, run, attempt, now)
 
 

@@ -107,8 +107,12 @@ def _was_told(told: _Told, event: str) -> bool:
 
 
 def _overtake(session: Session, alert: Alert, *which: ColumnElement[bool], why: str) -> None:
+    overtake(session, Delivery.alert_id == alert.id, *which, why=why)
+
+
+def overtake(session: Session, *which: ColumnElement[bool], why: str) -> None:
     """Send no more of what is pending; what was tried may have arrived, and stays as a trace."""
-    pending = Delivery.alert_id == alert.id, Delivery.status == "pending", *which
+    pending = Delivery.status == "pending", *which
     session.execute(delete(Delivery).where(*pending, Delivery.tries == 0))
     session.execute(update(Delivery).where(*pending).values(status="failed", lease=None, response_text=why))
 

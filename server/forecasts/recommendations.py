@@ -11,13 +11,13 @@ from sqlalchemy import ColumnElement, exists, select
 from sqlalchemy.orm import Session
 
 from forecurve.science.departures.misfit import FALLEN, HOLDS
-from server.alerts.news import tell_advice
+from server.alerts.news import tell_advice, tell_advice_no_more, tell_newer_advice
 from server.errors import Conflict, NotFound
 from server.pagination import newest_first
 from server.runs.history import record_of
 from server.runs.models import Run
 from server.runs.service import is_over, lock_run, request_stop
-from server.runs.states import DesiredState
+from server.runs.states import UNASKED, DesiredState
 from server.sweeps.models import Sweep
 
 from .models import Forecast, Recommendation
@@ -36,9 +36,6 @@ _MATTERS = {"stop": 0.1, "continue": 1.0, "scale": 1.0, "undecided": 0.0}
 _OVER, _NEWER = "The run is over.", "Newer evaluations say something else."
 _GONE = "The evaluations that it rests on are on the curve no more."
 _IN_SIGHT = ~exists().where(Run.id == Recommendation.run_id, Run.archived_at.is_not(None))
-
-TOLD = ("stop", "scale")
-"""Actions that somebody waits to hear of; what a policy follows by itself is none."""
 
 POLICY = "policy"
 """The actor when a sweep's policy `auto` follows advice by itself."""
@@ -74,15 +71,18 @@ def recommend(
         else:
             _supersede(session, run, opened, now, _NEWER)
         return None
-    _supersede(session, run, opened, now, _NEWER)
+    renews = opened is not None and _says_the_same(opened, action, numbers)
+    _supersede(session, run, opened, now, _NEWER, renewed=renews)
     advice = Recommendation(
         run_id=run.id, forecast_id=forecast.id, action=action, reason=reason, numbers=dict(numbers), created_at=now
     )
     session.add(advice)
     session.flush()
+    if opened is not None and renews:
+        tell_newer_advice(session, opened.id, advice.id)
     _record(session, run, advice, actor="refit", reason=reason)
     _follow(session, run, advice, now)
-    if advice.status == "open" and action in TOLD:
+    if not renews and _waits(session, run, advice):
         tell_advice(session, advice.id, now)
     return advice
 
@@ -159,6 +159,11 @@ def _situation(numbers: Mapping[str, Any]) -> tuple[str | None, bool]:
     return changed, budget is not None and numbers.get("now", 0.0) >= budget
 
 
+def _says_the_same(opened: Recommendation, action: str, numbers: Mapping[str, Any]) -> bool:
+    """But for a number that has moved: who was told of the one that is open knows what to do."""
+    return opened.action == action and _situation(opened.numbers) == _situation(numbers)
+
+
 def _open_one(session: Session, run: Run, *wanted: ColumnElement[bool]) -> Recommendation | None:
     # not the newest by its id: workers' clocks may differ
     mine = Recommendation.run_id == run.id, Recommendation.status == "open", *wanted
@@ -172,18 +177,35 @@ def _newest(session: Session, run: Run, *wanted: ColumnElement[bool]) -> Recomme
 
 def _follow(session: Session, run: Run, advice: Recommendation, now: datetime) -> None:
     """Stop the run where that is the advice and its sweep's policy follows it by itself."""
-    if advice.action != "stop" or run.sweep_id is None or run.desired_state != DesiredState.RUN:
-        return
-    if session.get_one(Sweep, run.sweep_id).policy == "auto":
+    if advice.action == "stop" and run.desired_state == DesiredState.RUN and _is_followed(session, run):
         reason = f"The sweep's policy is auto. {advice.reason}"
         accept(session, advice.id, actor=POLICY, reason=reason, now=now)
 
 
-def _supersede(session: Session, run: Run, opened: Recommendation | None, now: datetime, why: str) -> None:
+def _is_followed(session: Session, run: Run) -> bool:
+    """Whether the policy of its sweep follows the advice to stop it by itself."""
+    return run.sweep_id is not None and session.get_one(Sweep, run.sweep_id).policy == "auto"
+
+
+def _waits(session: Session, run: Run, advice: Recommendation) -> bool:
+    """Whether a person is to answer it: to scale, or to stop what neither is to end anyhow nor is stopped by a policy
+    (of a run that is to pause: once it goes on)."""
+    if advice.status != "open" or run.archived_at is not None:
+        return False
+    if advice.action == "stop":
+        return run.desired_state in UNASKED and not _is_followed(session, run)
+    return advice.action == "scale"
+
+
+def _supersede(
+    session: Session, run: Run, opened: Recommendation | None, now: datetime, why: str, *, renewed: bool = False
+) -> None:
     if opened is None:
         return
     opened.status, opened.decided_at = "superseded", now
     session.flush()  # before the next one is opened: the index allows one open per run
+    if not renewed:
+        tell_advice_no_more(session, opened.id)
     _record(session, run, opened, actor="refit", reason=why)
 
 
@@ -214,6 +236,7 @@ def _decide(
 ) -> None:
     advice.status, advice.decided_by, advice.decided_reason, advice.decided_at = status, actor, reason, now
     session.flush()
+    tell_advice_no_more(session, advice.id)
     _record(session, run, advice, actor=actor, reason=reason)
 
 

@@ -29,6 +29,9 @@ class Status(StrEnum):
     FAILED = "failed"
 
 
+UNASKED = frozenset({DesiredState.RUN, DesiredState.PAUSE})
+"""Wishes by which nobody wanted a run to end: that it failed is then an alert."""
+
 TERMINAL = frozenset(map(Status, OVER))
 """No transition leaves these."""
 

@@ -10,12 +10,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import count, islice
+from typing import Any
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from forecurve.recipes import MAX_RUNS, PlannedRun, Recipe, RecipeError, further_arm, load_recipe
 from forecurve.recipes.errors import suggestion
+from server.alerts.news import tell_end_no_more
 from server.errors import Invalid
 from server.events.service import record
 from server.recipes.models import RecipeRow
@@ -64,7 +66,8 @@ def add_seeds(session: Session, sweep_id: str, body: MoreSeeds, room: Room, *, a
     ]
     if not planned:
         raise Invalid.field("control_seeds", body.control_seeds, "so no arm gets any; give `arms` too, or more")
-    return _extended(session, sweep, arms, planned, room, numbered=True, actor=actor, now=now)
+    _check_size(arms, planned, "seeds", body.seeds)
+    return _extended(session, sweep, planned, room, numbered=True, actor=actor, now=now)
 
 
 def add_arm(session: Session, sweep_id: str, body: NewArm, room: Room, *, actor: str, now: datetime) -> Sweep:
@@ -97,13 +100,13 @@ def add_arm(session: Session, sweep_id: str, body: NewArm, room: Room, *, actor:
         for seed in sorted(control.seeds)
     ]
     _refuse_same(session, sweep, planned)
-    return _extended(session, sweep, arms, planned, room, numbered=len(planned) > 1, actor=actor, now=now)
+    _check_size(arms, planned, "changes", body.changes)
+    return _extended(session, sweep, planned, room, numbered=len(planned) > 1, actor=actor, now=now)
 
 
 def _extended(
     session: Session,
     sweep: Sweep,
-    arms: Sequence[_Arm],
     planned: Sequence[PlannedRun],
     room: Room,
     *,
@@ -111,17 +114,21 @@ def _extended(
     actor: str,
     now: datetime,
 ) -> Sweep:
-    in_all = sum(len(arm.seeds) for arm in arms) + len(planned)
-    if in_all > MAX_RUNS:
-        message = f"the sweep would have {in_all:,} runs, and has {MAX_RUNS:,} at most; begin another"
-        raise Invalid.field("seeds", len(planned), message)
     for run in planned:
         room.check(run.recipe)
     recipes = store_all(session, [run.recipe for run in planned])
     told = [{"arm": run.arm, "seed": run.seed} for run in planned]
     record(session, "sweep.extended", actor=actor, sweep_id=sweep.id, runs=told)
     queue_runs(session, sweep, planned, recipes, numbered=numbered, actor=actor, now=now)
+    tell_end_no_more(session, sweep.id)
     return sweep
+
+
+def _check_size(arms: Sequence[_Arm], planned: Sequence[PlannedRun], field: str, asked: Any) -> None:
+    in_all = sum(len(arm.seeds) for arm in arms) + len(planned)
+    if in_all > MAX_RUNS:
+        message = f"the sweep would have {in_all:,} runs, and has {MAX_RUNS:,} at most; begin another"
+        raise Invalid.field(field, asked, message)
 
 
 def _arms(session: Session, sweep: Sweep) -> list[_Arm]:

@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 from pydantic import SecretStr
-from sqlalchemy import select
+from sqlalchemy import select, update
 from sqlalchemy.orm import Session, sessionmaker
 
 from server.alerts.models import Delivery
 from server.alerts.news import LAST_LOOK
 from server.events.models import Event, OutboxMessage
 from server.forecasts.models import Recommendation
-from server.forecasts.recommendations import recommend
+from server.forecasts.recommendations import dismiss, recommend
 from server.runs.lifecycle import transition
 from server.runs.models import Run
 from server.runs.service import lock_run
@@ -29,6 +29,8 @@ from tests.server.forecasts.seeds import START, make_channel, make_forecast, mak
 from tests.server.reporting import move
 from tests.worker.mail_server import mail_server
 from tests.worker.receiver import receiving, settings_of_delivery
+from worker.apply import apply
+from worker.case import Decision
 from worker.notify import deliver
 from worker.sweep_up import tidy
 
@@ -68,6 +70,12 @@ def told(sessions: Sessions) -> list[tuple[str, str | None]]:
         return [(row.event, row.alert_id or row.recommendation_id or row.run_id or row.sweep_id) for row in rows]
 
 
+def arrived(sessions: Sessions) -> None:
+    """All that is on its way."""
+    with sessions.begin() as session:
+        session.execute(update(Delivery).values(status="delivered"))
+
+
 def only(sessions: Sessions) -> str:
     with sessions() as session:
         return session.scalars(select(Delivery.id)).one()
@@ -79,6 +87,7 @@ def test_advice_to_stop_or_to_scale_is_told_to_who_hears_of_advice(sessions: Ses
     hear(sessions, "alerts", "advice")
     for action in ("continue", "undecided", "stop", "stop", "scale"):
         advise(sessions, run, action)
+        arrived(sessions)
     with sessions() as session:
         said = session.scalars(select(Recommendation).order_by(Recommendation.id)).all()
         assert [one.action for one in said] == ["continue", "undecided", "stop", "scale"]
@@ -91,6 +100,55 @@ def test_advice_that_a_policy_follows_by_itself_is_nobodys_to_answer(sessions: S
         run = make_run(session, sweep_id=make_sweep(session, policy="auto").id).id
     advise(sessions, run, "stop")
     assert told(sessions) == []
+
+
+@pytest.mark.parametrize(("wanted", "policy"), [("stop", "advise"), ("cancel", "advise"), ("pause", "auto")])
+def test_that_a_run_should_stop_is_not_told_where_it_will_anyhow(sessions: Sessions, wanted: str, policy: str) -> None:
+    hear(sessions, "advice")
+    with sessions.begin() as session:
+        run = make_run(session, sweep_id=make_sweep(session, policy=policy).id, desired_state=wanted).id
+    advise(sessions, run, "stop")
+    assert told(sessions) == []
+    advise(sessions, run, "scale")
+    assert [event for event, _ in told(sessions)] == ["advice"]
+
+
+def test_advice_that_stands_is_told_once_though_its_number_moves(sessions: Sessions, settings: Settings) -> None:
+    (run,) = running(sessions)
+    with receiving() as receiver:
+        hear(sessions, "advice", url=receiver.url)
+        for gain in (0.008, 0.004):  # the second finds the first on its way still
+            advise(sessions, run, "stop", gain)
+        deliver(sessions, settings, only(sessions), START)
+        advise(sessions, run, "stop", 0.001)
+    said = json.loads(receiver.got[0][2])["data"]["recommendation"]
+    assert (said["numbers"]["expected_gain"], said["status"]) == (0.004, "open")
+    assert [event for event, _ in told(sessions)] == ["advice"]
+    advise(sessions, run, "continue")
+    advise(sessions, run, "stop")
+    assert [event for event, _ in told(sessions)] == ["advice"] * 2
+
+
+@pytest.mark.parametrize("answer", ["newer", "dismissed"])
+def test_advice_that_is_open_no_more_is_not_told(sessions: Sessions, answer: str) -> None:
+    (run,) = running(sessions)
+    hear(sessions, "advice")
+    hear(sessions, "advice")
+    advise(sessions, run, "stop")
+    with sessions.begin() as session:
+        tried, _ = session.scalars(select(Delivery))
+        tried.tries = 1  # it may have arrived
+        left = tried.id
+    if answer == "newer":
+        advise(sessions, run, "continue")
+    else:
+        with sessions.begin() as session:
+            advice = session.scalars(select(Recommendation.id)).one()
+            dismiss(session, advice, actor="t", reason="not yet", now=START)
+    with sessions() as session:
+        (delivery,) = session.scalars(select(Delivery))
+        assert (delivery.id, delivery.status) == (left, "failed")
+        assert "open no more" in str(delivery.response_text)
 
 
 def test_a_run_of_its_own_that_is_over_is_told_after_a_last_look(sessions: Sessions, settings: Settings) -> None:
@@ -120,6 +178,14 @@ def test_that_a_run_failed_is_told_once(sessions: Sessions) -> None:
     hear(sessions, "ends")
     move(sessions, run, Status.FAILED, START, reason="no space left on device")
     assert told(sessions) == [("run.over", run)]  # who hears alerts has it from there
+
+
+def test_that_a_run_failed_which_was_to_end_is_told_to_all_who_hear_of_ends(sessions: Sessions) -> None:
+    hear(sessions, "alerts", "ends")
+    with sessions.begin() as session:
+        run = make_run(session, "mine", arm=None, desired_state="stop")
+        apply(session, run, None, Decision((Status.FAILED,), reason="it crashed"), None, START)
+    assert [event for event, _ in told(sessions)] == ["run.over"]  # nobody is alarmed of it
 
 
 def test_a_sweep_is_over_with_its_last_run_and_again_when_it_was_extended(sessions: Sessions) -> None:

@@ -20,6 +20,7 @@ from server.sweeps.extending import add_seeds
 from server.sweeps.schemas import MoreSeeds
 from tests.at_once import at_once
 from tests.conftest import Clock
+from tests.server.forecasts.seeds import make_channel
 from tests.server.reporting import Headers, move
 
 Sessions = sessionmaker[Session]
@@ -87,6 +88,18 @@ def test_a_sweep_that_is_over_goes_on(
     assert extend(api, headers, sweep, "seeds", seeds=1).json()["sentence"].startswith("6 runs: 3 queued, 3 over.")
 
 
+def test_that_a_sweep_is_over_is_not_told_where_it_was_extended_meanwhile(
+    api: TestClient, headers: Headers, sweep: str, sessions: Sessions, clock: Clock
+) -> None:
+    with sessions.begin() as session:
+        make_channel(session, "https://hook.example/x", hears=["ends"])
+    for run in api.get(f"/v1/sweeps/{sweep}", headers=headers["read"]).json()["runs"]:
+        move(sessions, run["id"], Status.FAILED, clock.now)
+    assert len(api.get("/v1/deliveries", headers=headers["read"]).json()["items"]) == 1
+    extend(api, headers, sweep, "seeds", seeds=1)
+    assert api.get("/v1/deliveries", headers=headers["read"]).json()["items"] == []
+
+
 def test_an_arm_comes_with_every_seed_of_the_control(
     api: TestClient, headers: Headers, sweep: str, sessions: Sessions
 ) -> None:
@@ -140,7 +153,13 @@ def test_a_sweep_has_so_many_runs_at_most(api: TestClient, headers: Headers) -> 
     too_many = (MAX_RUNS - 20 * arms) // arms + 1
     answer = extend(api, headers, sweep, "seeds", seeds=too_many)
     assert answer.status_code == 422
-    assert f"has {MAX_RUNS:,} at most" in answer.json()["errors"][0]["message"]
+    fault = answer.json()["errors"][0]
+    assert (fault["field"], fault["value"]) == ("seeds", too_many)
+    assert f"has {MAX_RUNS:,} at most" in fault["message"]
+    for _ in range((MAX_RUNS - 20 * arms) // 100):
+        assert extend(api, headers, sweep, "seeds", seeds=100, arms=["control"]).status_code == 201
+    answer = extend(api, headers, sweep, "arms", changes={LR: 5e-6})
+    assert (answer.status_code, answer.json()["errors"][0]["field"]) == (422, "changes")
 
 
 def test_the_same_request_again_adds_nothing(api: TestClient, headers: Headers, sweep: str) -> None:
