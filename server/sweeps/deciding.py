@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 
 from server.runs.schemas import RunView
 from server.runs.states import TERMINAL
@@ -16,7 +16,8 @@ AnyRun = RunView | RunOutline
 
 def with_further_seeds(comparison: ComparisonView, runs: Sequence[AnyRun]) -> ComparisonView:
     """The comparison with the further seeds that would decide each arm, beside those that are on their way."""
-    counted = Counter(_arm(run) for run in runs if _may_count(run))
+    missed = _missed(comparison)
+    counted = Counter(_arm(run) for run in runs if _may_count(run, missed))
     budgets = {_arm(run): run.budget_compute for run in runs}
     arms = [_with_further(arm, comparison.control, counted, budgets) for arm in comparison.arms]
     return comparison.model_copy(update={"arms": arms})
@@ -26,9 +27,18 @@ def _arm(run: AnyRun) -> str:
     return run.arm or run.name
 
 
-def _may_count(run: AnyRun) -> bool:
-    """It is compared, or may be yet."""
-    return run.status not in TERMINAL or (run.ceiling is not None and not run.withheld)
+def _missed(comparison: ComparisonView) -> set[tuple[str, str]]:
+    """Arm and name of each run that the comparison does not count: it has no ceiling, or is too young."""
+    control = comparison.control, comparison.control_left_out, comparison.control_waiting
+    of_arms = [control, *((arm.arm, arm.left_out, arm.waiting) for arm in comparison.arms)]
+    return {(arm, name) for arm, out, young in of_arms for name in (*(one.series for one in out), *young)}
+
+
+def _may_count(run: AnyRun, missed: Set[tuple[str, str]]) -> bool:
+    """It is compared, or may be yet; one that is over and was not counted never will be."""
+    if run.status not in TERMINAL:
+        return True
+    return run.ceiling is not None and not run.withheld and (_arm(run), run.name) not in missed
 
 
 def _with_further(
