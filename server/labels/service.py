@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import Select, func, select
+from sqlalchemy import ColumnElement, Select, func, literal_column, select
 from sqlalchemy.orm import Session
 
 from forecurve.limits import MOST_TAGS
@@ -17,6 +17,10 @@ from .schemas import LabelChange
 
 MOST_OFFERED = 200
 """Tags that are told of at once; who has more looks for them by name."""
+
+
+_NONE: ColumnElement[list[str]] = literal_column("'{}'")
+"""As the index of tags has it, which is of those that have some: Postgres takes it for a query that says so too."""
 
 
 @dataclass(frozen=True)
@@ -68,11 +72,11 @@ def _listed(tags: Sequence[str]) -> str:
 
 def tagged(query: Select[Any], kind: type[Labels], tags: Sequence[str]) -> Select[Any]:
     """Those of `query` that have all of the tags; without any, all."""
-    return query.where(kind.tags.contains(list(tags))) if tags else query
+    return query.where(kind.tags.contains(list(tags)), kind.tags != _NONE) if tags else query
 
 
 def tags_of(session: Session, query: Select[Any], kind: type[Labels]) -> list[str]:
     """The tags of what is in `query`, those that most have first."""
-    each = query.with_only_columns(func.unnest(kind.tags).label("tag")).where(kind.tags != []).subquery()
+    each = query.with_only_columns(func.unnest(kind.tags).label("tag")).where(kind.tags != _NONE).subquery()
     counted = select(each.c.tag).group_by(each.c.tag).order_by(func.count().desc(), each.c.tag)
     return list(session.scalars(counted.limit(MOST_OFFERED)))

@@ -9,11 +9,13 @@ import pytest
 from fastapi.testclient import TestClient
 from hypothesis import given
 from hypothesis import strategies as st
+from sqlalchemy import select, text
 from sqlalchemy.orm import Session, sessionmaker
 
 from forecurve.limits import MOST_TAGS
 from server.labels.schemas import LabelChange
-from server.labels.service import relabel
+from server.labels.service import relabel, tagged
+from server.runs.models import Run
 from tests.server.forecasts.seeds import make_sweep
 from tests.server.reporting import Headers, external_run
 
@@ -128,6 +130,13 @@ def test_a_sweep_gets_another_name(api: TestClient, headers: Headers, sessions: 
     for body in ({}, {"name": " "}, {"policy": "auto"}):
         assert change(api, headers, f"/v1/sweeps/{sweep}", **body).status_code == 422
     assert change(api, headers, "/v1/sweeps/unknown", name="x").status_code == 404
+
+
+def test_what_has_a_tag_is_found_by_the_index_of_tags(session: Session) -> None:
+    session.execute(text("SET LOCAL enable_seqscan = off"))
+    query = tagged(select(Run.id), Run, ["a"]).compile(session.get_bind())
+    plan = session.connection().exec_driver_sql(f"EXPLAIN {query}", query.params).scalars()
+    assert "ix_runs_tags" in "\n".join(plan)
 
 
 TAGS = st.lists(st.sampled_from("abcdefghijklmnopqrstuvwxyz"), max_size=12)
