@@ -31,10 +31,12 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
+    """Channels that hear of no alerts are out of use: they would be sent all of them. Past deliveries name them."""
     op.execute("DELETE FROM deliveries WHERE num_nonnulls(recommendation_id, run_id, sweep_id) > 0")
     op.drop_constraint(op.f("ck_deliveries_about"), "deliveries")
     op.drop_constraint("uq_deliveries_recommendation_id_channel_id", "deliveries")
     for column in _ABOUT:
         op.drop_column("deliveries", column)
     op.alter_column("deliveries", "level", nullable=False)
+    op.execute("UPDATE channels SET enabled = false, url = '', secret = '' WHERE NOT hears @> '{alerts}'")
     op.drop_column("channels", "hears")

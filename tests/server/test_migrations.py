@@ -255,7 +255,8 @@ def test_going_back_from_news_forgets_them_and_keeps_the_deliveries_of_alerts(em
             INSERT INTO alerts (id, run_id, kind, level, title, text, evidence)
               VALUES ('alr_1', 'run_1', 'run_failed', 'ALERT', 't', 't', '{}');
             INSERT INTO channels (id, name, kind, url, secret, min_level, enabled, hears)
-              VALUES ('chn_1', 'c', 'webhook', 'https://x', 's', 'ALERT', true, '{alerts,ends}');
+              VALUES ('chn_1', 'c', 'webhook', 'https://x', 's', 'ALERT', true, '{alerts,ends}'),
+                     ('chn_2', 'd', 'webhook', 'https://y', 's', 'ALERT', true, '{ends}');
             INSERT INTO deliveries (id, alert_id, run_id, channel_id, level, event, status, tries)
               VALUES ('dlv_1', 'alr_1', NULL, 'chn_1', 'ALERT', 'alert', 'delivered', 1),
                      ('dlv_2', NULL, 'run_1', 'chn_1', NULL, 'run.over', 'pending', 0);
@@ -263,6 +264,8 @@ def test_going_back_from_news_forgets_them_and_keeps_the_deliveries_of_alerts(em
     command.downgrade(alembic_config(empty_database), "0027")
     with psycopg.connect(empty_database) as connection:
         assert connection.execute("SELECT id FROM deliveries").fetchall() == [("dlv_1",)]
+        left = connection.execute("SELECT id, enabled, url FROM channels ORDER BY id").fetchall()
+    assert left == [("chn_1", True, "https://x"), ("chn_2", False, "")]  # that one would be sent all alerts
     upgrade(empty_database)
     with psycopg.connect(empty_database) as connection:
-        assert connection.execute("SELECT hears FROM channels").fetchall() == [(["alerts"],)]
+        assert connection.execute("SELECT DISTINCT hears FROM channels").fetchall() == [(["alerts"],)]
