@@ -17,6 +17,15 @@ def is_obeyed(sign: str) -> bool:
     return unicodedata.category(sign) in ("Cc", "Cs", "Zl", "Zp") or sign in _TURNING
 
 
+def is_seen(text: str) -> bool:
+    """Whether anything of it can be seen.
+
+    >>> [is_seen(text) for text in ("a", " ", "\\u200b")]
+    [True, False, False]
+    """
+    return any(sign.isprintable() and not sign.isspace() for sign in text)
+
+
 def visible(text: str) -> str:
     """Safe to print on one line, wherever it comes from."""
     return "".join(SHOWN_AS if is_obeyed(sign) else sign for sign in text)

@@ -10,6 +10,7 @@ from types import NoneType
 from typing import Any, get_args
 
 from forecurve.limits import LEAST_COMPUTE, MOST_COMPUTE, MOST_NOTE, MOST_TAG, MOST_TAGS, ComputeUnit, is_compute
+from forecurve.signs import is_obeyed, is_seen
 
 from .errors import ClientError
 from .values import as_number, plain
@@ -46,8 +47,8 @@ class Asked:
         if self.seed is not None:
             _seed(self.seed)
         _check_tags(self.tags)
-        if self.note is not None and len(self.note) > MOST_NOTE:
-            raise ClientError(f"note has {len(self.note):,} characters; it may have {MOST_NOTE:,}")
+        if self.note is not None:
+            _check_note(self.note)
 
     @property
     def full_name(self) -> str | None:
@@ -66,7 +67,7 @@ class Asked:
 
     def _labels(self) -> dict[str, Any]:
         """What a run is given once; it has them whatever it is asked to go on with."""
-        labels = {"tags": list(self.tags), "note": self.note}
+        labels = {"tags": _each_once(self.tags), "note": self.note}
         return {field: told for field, told in labels.items() if told}
 
     def _traits(self, unit: str | None) -> dict[str, Any]:
@@ -106,16 +107,32 @@ def _check_sendable(field: str, value: Any) -> None:
         raise ClientError(f"{field} is {reprlib.repr(value)}, which cannot be sent ({error}); {way_out}") from None
 
 
+def _each_once(tags: Sequence[str]) -> list[str]:
+    return list(dict.fromkeys(tag.strip() for tag in tags))
+
+
 def _check_tags(tags: Any) -> None:
+    """As the service takes them, like a unit: nothing else of the run should wait for a tag to be mended."""
     if isinstance(tags, str) or not isinstance(tags, Sequence):
         raise ClientError(f'tags are {reprlib.repr(tags)}; they must be a list of text, as tags=["baseline"]')
     for tag in tags:
         _check_sendable("a tag", tag)
-        if not tag or not tag.strip() or len(tag.strip()) > MOST_TAG or "," in tag:
-            takes = f"1 to {MOST_TAG} characters, and no comma"
+        shown = (tag or "").strip()
+        if not is_seen(shown) or len(shown) > MOST_TAG or "," in shown or any(map(is_obeyed, shown)):
+            takes = f"1 to {MOST_TAG} characters on one line, and no comma"
             raise ClientError(f"a tag is {reprlib.repr(tag)}; it must have {takes}")
-    if len(set(tags)) > MOST_TAGS:
-        raise ClientError(f"there are {len(set(tags))} tags; a run has {MOST_TAGS} at most, so leave some out")
+    count = len(_each_once(tags))
+    if count > MOST_TAGS:
+        raise ClientError(f"there are {count} tags; a run has {MOST_TAGS} at most, so leave some out")
+
+
+def _check_note(note: str) -> None:
+    shown = note.strip().replace("\r\n", "\n")
+    if len(shown) > MOST_NOTE:
+        raise ClientError(f"note has {len(shown):,} characters; it may have {MOST_NOTE:,}")
+    obeyed = next((sign for sign in shown if is_obeyed(sign) and sign not in "\n\t"), None)
+    if obeyed is not None:
+        raise ClientError(f"note has {obeyed!a}, which is a command to a terminal and no sign; write it without")
 
 
 def _check_unit(unit: str) -> None:

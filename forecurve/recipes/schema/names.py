@@ -6,14 +6,14 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field, StringConstraints
 
-from forecurve.signs import is_obeyed
+from forecurve.signs import is_obeyed, is_seen
 
 
 def _visible(name: str) -> str:
     obeyed = next((sign for sign in name if is_obeyed(sign)), None)
     if obeyed is not None:  # it would reach terminals and logs
         raise ValueError(f"has {obeyed!a}, which is a command to a terminal and no sign; write it without")
-    if not any(sign.isprintable() and not sign.isspace() for sign in name):
+    if not is_seen(name):
         raise ValueError("has nothing that can be seen; give a letter or a digit at least, or leave it out")
     return name
 

@@ -52,6 +52,9 @@ def making(created: Any) -> Callable[[str, dict[str, Any]], Any]:
         ({"tags": [None]}, ["a tag is None", "1 to 64 characters"]),
         ({"tags": ["a,b"]}, ["a tag is 'a,b'", "no comma"]),
         ({"tags": [str(k) for k in range(21)]}, ["there are 21 tags", "20 at most"]),
+        ({"tags": ["a\x1b[31m"], "mode": "offline"}, ["a tag is 'a\\x1b[31m'", "on one line"]),
+        ({"tags": ["\u200b"], "mode": "offline"}, ["a tag is '\\u200b'", "1 to 64 characters"]),
+        ({"note": "bell\x07", "mode": "offline"}, ["note has '\\x07'", "command to a terminal"]),
         ({"note": "x" * 4001, "mode": "offline"}, ["note has 4,001 characters", "4,000"]),
     ],
 )
