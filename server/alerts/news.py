@@ -65,11 +65,14 @@ def tell_end_no_more(session: Session, sweep_id: str) -> None:
 
 
 def _tell_end_of_sweep(session: Session, sweep_id: str, now: datetime) -> None:
+    heard = session.scalars(hearing(OF_ENDS)).all()
+    if not heard:
+        return
     # Locked, for the last two of its runs may end at once: then each would see the other as going on.
     session.scalar(select(Sweep.id).where(Sweep.id == sweep_id).with_for_update(key_share=True))
     if session.scalar(select(exists().where(Run.sweep_id == sweep_id, Run.status.not_in(_OVER)))):
         return
-    for channel_id in session.scalars(hearing(OF_ENDS)):
+    for channel_id in heard:
         _tell(session, channel_id, SWEEP_OVER, now + LAST_LOOK, sweep_id=sweep_id)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence, Set
 
+from server.comparisons.find import too_many
 from server.runs.schemas import RunView
 from server.runs.states import TERMINAL
 
@@ -19,7 +20,8 @@ def with_further_seeds(comparison: ComparisonView, runs: Sequence[AnyRun]) -> Co
     missed = _missed(comparison)
     counted = Counter(_arm(run) for run in runs if _may_count(run, missed))
     budgets = {_arm(run): run.budget_compute for run in runs}
-    arms = [_with_further(arm, comparison.control, counted, budgets) for arm in comparison.arms]
+    further = [_with_further(arm, comparison.control, counted, budgets) for arm in comparison.arms]
+    arms = [_within_bounds(arm, len(runs)) for arm in further]
     return comparison.model_copy(update={"arms": arms})
 
 
@@ -58,6 +60,12 @@ def _with_further(
         compute=sum(spent) if all(spent) else None,
     )
     return arm.model_copy(update={"further": further})
+
+
+def _within_bounds(arm: ArmVerdictView, there: int) -> ArmVerdictView:
+    """Without the seeds after which the sweep would be compared no more."""
+    ends_it = arm.further is not None and too_many(there + arm.further.runs)
+    return arm.model_copy(update={"further": None}) if ends_it else arm
 
 
 def _request(arm: str, of_it: int, control: str, of_control: int) -> MoreSeeds:

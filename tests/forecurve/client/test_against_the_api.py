@@ -49,6 +49,21 @@ def test_a_run_of_ones_own_is_begun_reported_and_found(service: tuple[str, str])
 
 
 @pytest.mark.parametrize("mode", ["online", "offline"])
+def test_a_run_is_labelled_as_it_was_begun(service: tuple[str, str], mode: Any) -> None:
+    url, token = service
+    labels = {"tags": [" baseline ", "paper", "baseline"], "note": "why\r\nnot"}
+    for attempt, said in ((1, labels), (2, {"tags": ["another"]})):
+        run = init("mine", url=url, token=token, mode=mode, resume="auto", **said)
+        run.log_evaluation(step=attempt, compute=float(attempt), reward=0.3)
+        run.finish("lost" if attempt == 1 else "succeeded")
+    assert run.directory is not None
+    run_id = run.id or sync(run.directory.parent, url, token).run_id
+    with Api(url, token) as api:
+        view = api.run(run_id)
+    assert (view["tags"], view["note"]) == (["baseline", "paper"], "why\nnot")
+
+
+@pytest.mark.parametrize("mode", ["online", "offline"])
 def test_a_run_names_its_task_and_goes_on_with_it(service: tuple[str, str], mode: Any) -> None:
     url, token = service
     said = {"task": "gsm8k", "arm": "base", "seed": np.int64(3)}

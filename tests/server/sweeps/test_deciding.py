@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from server.comparisons.find import MOST_RUNS
 from server.runs.schemas import Interval
 from server.sweeps.deciding import with_further_seeds
 from server.sweeps.outline import RunOutline
@@ -76,6 +77,14 @@ def test_a_run_that_is_over_and_was_not_counted_is_no_seed(ended: RunOutline, of
     assert arm.further is not None
     assert (arm.further.runs, arm.further.compute, arm.on_their_way) == (1, 50.0, False)
     assert arm.further.request.model_dump() == {"seeds": 1, "arms": ["x"], "control_seeds": 0}
+
+
+def test_no_seeds_are_asked_for_after_which_a_sweep_would_be_compared_no_more() -> None:
+    few = [*CONTROLS, run("x", 0)]
+    others = [run("y", seed) for seed in range(MOST_RUNS - len(few))]
+    assert further([*few, *others[1:]]).further is not None
+    arm = further([*few, *others])
+    assert (arm.further, arm.on_their_way) == (None, False)
 
 
 def test_so_it_is_of_the_control() -> None:
