@@ -7,7 +7,7 @@ const SENT = {
   reason: (text) => text || undefined,
   tags: (text) => text.split(",").map((tag) => tag.trim()).filter(Boolean),
   note: (text) => text || null,
-  seeds: (text) => Number(text),
+  seeds: (text) => (/^\d+$/.test(text) ? Number(text) : text), // what is no number is refused by its name
 };
 
 /**
