@@ -69,7 +69,7 @@ def stored(session: Session, now: datetime) -> bytes:
     )  # fmt: skip
     _waiting(registry, session, now, "refits", "Runs with evaluations that no forecast has seen yet", Run.dirty_at)
     _waiting(
-        registry, session, now, "deliveries", "Deliveries of alerts that are not over", Delivery.created_at,
+        registry, session, now, "deliveries", "Deliveries of alerts and news that are not over", Delivery.created_at,
         Delivery.status == "pending",
     )  # fmt: skip
     return generate_latest(registry)
