@@ -57,8 +57,7 @@ class RunFilter:
 
 def filtered_runs(chosen: RunFilter) -> Select[Any]:
     """The runs that pass the filters."""
-    put_away = Run.archived_at.is_not(None) if chosen.state == "archived" else Run.archived_at.is_(None)
-    query = _in_state(select(Run).where(put_away), chosen.state)
+    query = _in_state(select(Run).where(_put_away(chosen)), chosen.state)
     if chosen.sweep:
         query = query.where(Run.sweep_id == chosen.sweep)
     query = tagged(query, Run, [chosen.tag] if chosen.tag else [])
@@ -69,10 +68,15 @@ def filtered_runs(chosen: RunFilter) -> Select[Any]:
     return query
 
 
-def tags_to_choose(session: Session, chosen: str | None) -> list[str]:
-    """The tags of all runs that are listed, those that most have first; and the one that is chosen already."""
-    offered = tags_of(session, select(Run).where(Run.archived_at.is_(None)), Run)
-    return offered if chosen is None or chosen in offered else [*offered, chosen]
+def _put_away(chosen: RunFilter) -> ColumnElement[bool]:
+    return Run.archived_at.is_not(None) if chosen.state == "archived" else Run.archived_at.is_(None)
+
+
+def tags_to_choose(session: Session, chosen: RunFilter) -> list[str]:
+    """The tags of all runs that are listed, or of all archived ones, those that most have first; and the one that is
+    chosen already."""
+    offered = tags_of(session, select(Run).where(_put_away(chosen)), Run)
+    return offered if chosen.tag is None or chosen.tag in offered else [*offered, chosen.tag]
 
 
 def there_are(session: Session, run_ids: Sequence[str]) -> list[str]:

@@ -243,7 +243,7 @@ def test_of_a_long_curve_the_list_reads_what_it_draws(
 
 
 def test_runs_are_found_by_their_tags_and_say_them(
-    site: TestClient, sessions: sessionmaker[Session], seeded: Seeded
+    site: TestClient, sessions: sessionmaker[Session], clock: Clock, seeded: Seeded
 ) -> None:
     assert 'name="tag"' not in site.get("/runs").text  # nothing to choose from
     with sessions.begin() as session:
@@ -255,6 +255,14 @@ def test_runs_are_found_by_their_tags_and_say_them(
     found = site.get("/runs?tag=a+%26+b").text
     assert re.findall(r'<tr id="(\w+)"', found) == [seeded.control]
     assert '<option value="a &amp; b" selected>' in found
+    with sessions.begin() as session:
+        session.get_one(Run, seeded.control).archived_at = clock.now
+    assert 'value="a &amp; b"' not in site.get("/runs").text
+    archived = site.get("/runs?state=archived").text
+    assert re.findall(r'<option value="(a &amp; b|paper)"', archived) == ["a &amp; b", "paper"]
+    link = '<a class="tag" href="/runs?state=archived&amp;tag=paper">'
+    for html in (archived, site.get(f"/runs/{seeded.control}").text):
+        assert link in html
     nothing = site.get("/runs?tag=gone").text
     assert "No run passes these filters." in nothing
     assert '<option value="gone" selected>' in nothing

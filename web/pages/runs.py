@@ -63,7 +63,7 @@ def list_runs(
         ticked=ticked,
         most_compared=MOST_RUNS,
         states=reads.STATES,
-        tags=reads.tags_to_choose(page.session, chosen.tag),
+        tags=reads.tags_to_choose(page.session, chosen),
         sweeps=reads.sweeps_to_choose(page.session, of_sweep),
         next_page=_url({**kept, "cursor": next_cursor}) if next_cursor else None,
         first_page=_url(kept) if cursor else None,
