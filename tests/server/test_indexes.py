@@ -9,8 +9,9 @@ import pytest
 from sqlalchemy import event, select, text
 from sqlalchemy.orm import Session
 
+from server.alerts.news import tell_end_no_more
 from server.alerts.service import list_alerts
-from server.forecasts.recommendations import recommend
+from server.forecasts.recommendations import recommend, withdraw_advice
 from server.forecasts.sweep_curves import sweep_curves
 from server.forecasts.track_record import _waiting
 from server.runs.lifecycle import transition
@@ -106,10 +107,13 @@ def test_what_a_run_has_is_found_by_an_index(session: Session, plans: Plans) -> 
     run = session.get_one(Run, "run_77")
     forecast = make_forecast(session, run)
     advised = plans(lambda: recommend(session, run, forecast, action="scale", reason="r", numbers={}, now=START))
+    untold = plans(lambda: (withdraw_advice(session, run, START), tell_end_no_more(session, "swp_1")))
     alerts = plans(lambda: list_alerts(session, run_id=run.id, is_open=None, cursor=None, limit=20))
     live = make_run(session, "live")
     ended = plans(lambda: transition(session, live, Status.STOPPED, actor="test", reason=None, now=START))
     assert "Seq Scan on recommendations" not in advised
+    assert "on deliveries" in untold
+    assert "Seq Scan on deliveries" not in untold
     assert "Seq Scan on alerts" not in alerts
     assert "Seq Scan on tokens" not in ended
 
