@@ -99,6 +99,7 @@ class SweepSummary(BaseModel):
     tags: list[str]
     note: str | None
     created_at: datetime
+    archived_at: datetime | None = Field(description="When it was put away; null for a sweep that lists show.")
     statuses: dict[str, int] = Field(description="How many of its runs have each status.")
 
 

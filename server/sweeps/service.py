@@ -85,10 +85,18 @@ def lock_sweep(session: Session, sweep_id: str) -> Sweep:
 
 
 def list_sweeps(
-    session: Session, *, name: str | None = None, tags: Sequence[str] = (), cursor: str | None, limit: int
+    session: Session,
+    *,
+    name: str | None = None,
+    tags: Sequence[str] = (),
+    archived: bool = False,
+    cursor: str | None,
+    limit: int,
 ) -> tuple[Sequence[Sweep], str | None]:
-    """One page of sweeps, newest first: of all, or of those with a name or tags."""
-    query = select(Sweep) if name is None else select(Sweep).where(Sweep.name == name)
+    """One page of sweeps, newest first: of those that are archived, or of the others; all, or with a name or tags."""
+    query = select(Sweep).where(Sweep.archived_at.is_not(None) if archived else Sweep.archived_at.is_(None))
+    if name is not None:
+        query = query.where(Sweep.name == name)
     return newest_first(session, tagged(query, Sweep, tags), Sweep.id, cursor, limit)
 
 
@@ -169,5 +177,6 @@ def _summary(sweep: Sweep, statuses: dict[str, int]) -> SweepSummary:
         tags=sweep.tags,
         note=sweep.note,
         created_at=sweep.created_at,
+        archived_at=sweep.archived_at,
         statuses=statuses,
     )
