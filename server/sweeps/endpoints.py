@@ -33,7 +33,7 @@ def create_sweep(
 ) -> SweepRead:
     """Create the sweep and queue its runs, all or nothing."""
     sweep = service.create_sweep(session, body, Room.of(settings), actor=identity.token_id, now=now)
-    return service.sweep_read(session, sweep)
+    return service.sweep_read(session, sweep, now)
 
 
 @router.get("/sweeps")
@@ -54,15 +54,16 @@ def list_sweeps(
 
 
 @router.get("/sweeps/{sweep_id:id}", responses=problems(404))
-def read_sweep(sweep_id: str, session: DbSession, _: Reader) -> SweepRead:
+def read_sweep(sweep_id: str, session: DbSession, _: Reader, now: Now) -> SweepRead:
     """One sweep with its runs, control first."""
-    return service.sweep_read(session, service.get_sweep(session, sweep_id))
+    return service.sweep_read(session, service.get_sweep(session, sweep_id), now)
 
 
 @router.patch("/sweeps/{sweep_id:id}", responses=problems(404))
-def change_sweep(sweep_id: str, body: SweepChange, session: DbSession, identity: Operator) -> SweepRead:
+def change_sweep(sweep_id: str, body: SweepChange, session: DbSession, identity: Operator, now: Now) -> SweepRead:
     """Give the sweep another name, tags or a note."""
-    return service.sweep_read(session, service.change_sweep(session, sweep_id, body, actor=identity.token_id))
+    sweep = service.change_sweep(session, sweep_id, body, actor=identity.token_id)
+    return service.sweep_read(session, sweep, now)
 
 
 @router.post("/sweeps/{sweep_id:id}/seeds", status_code=201, responses=problems(404, 409))
@@ -71,7 +72,7 @@ def add_seeds(
 ) -> SweepRead:
     """Queue further seeds of arms that the sweep has, all or nothing; its comparison counts them with the others."""
     sweep = extending.add_seeds(session, sweep_id, body, Room.of(settings), actor=identity.token_id, now=now)
-    return service.sweep_read(session, sweep)
+    return service.sweep_read(session, sweep, now)
 
 
 @router.post("/sweeps/{sweep_id:id}/arms", status_code=201, responses=problems(404, 409))
@@ -80,7 +81,7 @@ def add_arm(
 ) -> SweepRead:
     """Queue an arm that the sweep has not, with every seed that its control has, all or nothing."""
     sweep = extending.add_arm(session, sweep_id, body, Room.of(settings), actor=identity.token_id, now=now)
-    return service.sweep_read(session, sweep)
+    return service.sweep_read(session, sweep, now)
 
 
 @router.post("/sweeps/{sweep_id:id}:archive", responses=problems(404, 409))
@@ -88,18 +89,21 @@ def archive_sweep(sweep_id: str, session: DbSession, identity: Operator, now: No
     """Put a sweep whose runs are over away, and them: out of lists, inbox and counts, and no forecast learns from
     them."""
     sweep = archive.archive_sweep(session, sweep_id, actor=identity.token_id, now=now)
-    return service.sweep_read(session, sweep)
+    return service.sweep_read(session, sweep, now)
 
 
 @router.post("/sweeps/{sweep_id:id}:restore", responses=problems(404))
-def restore_sweep(sweep_id: str, session: DbSession, identity: Operator) -> SweepRead:
+def restore_sweep(sweep_id: str, session: DbSession, identity: Operator, now: Now) -> SweepRead:
     """Take the sweep out of the archive, with the runs that went there with it."""
-    return service.sweep_read(session, archive.restore_sweep(session, sweep_id, actor=identity.token_id))
+    sweep = archive.restore_sweep(session, sweep_id, actor=identity.token_id)
+    return service.sweep_read(session, sweep, now)
 
 
 @router.post("/sweeps/{sweep_id:id}:stop", responses=problems(404))
-def stop_sweep(sweep_id: str, session: DbSession, identity: Operator, body: StopRequest | None = None) -> SweepRead:
+def stop_sweep(
+    sweep_id: str, session: DbSession, identity: Operator, now: Now, body: StopRequest | None = None
+) -> SweepRead:
     """Ask every run of the sweep that is not over to stop."""
     reason = body.reason if body else None
     sweep = service.stop_sweep(session, sweep_id, actor=identity.token_id, reason=reason)
-    return service.sweep_read(session, sweep)
+    return service.sweep_read(session, sweep, now)

@@ -213,5 +213,9 @@ class SweepRead(SweepSummary):
     """One sweep with its runs, control first."""
 
     sentence: str
+    through_at: datetime | None = Field(
+        description="When all of its runs will have spent their budgets: at the pace of those that train, the others "
+        "in the places of these. Null where nothing trains, or no pace can be told yet."
+    )
     comparison: ComparisonView | None = Field(description="Null until the control and an arm have 4 evaluations.")
     runs: list[RunView]

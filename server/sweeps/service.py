@@ -29,6 +29,7 @@ from .planning import make_plan
 from .queueing import queue_runs
 from .schemas import ComparisonView, SweepChange, SweepCreate, SweepRead, SweepSummary
 from .sentence import afterwards, sweep_sentence
+from .time_left import through_at
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,7 @@ class SweepOutline:
 
     sweep: Sweep
     sentence: str
+    through_at: datetime | None
     comparison: ComparisonView | None
     runs: list[RunOutline]
 
@@ -141,19 +143,20 @@ def sweep_summaries(session: Session, sweeps: Sequence[Sweep]) -> list[SweepSumm
     return [_summary(sweep, counts[sweep.id]) for sweep in sweeps]
 
 
-def sweep_read(session: Session, sweep: Sweep) -> SweepRead:
+def sweep_read(session: Session, sweep: Sweep, now: datetime) -> SweepRead:
     """One sweep with its runs and what there is to say of them."""
     summary = sweep_summaries(session, [sweep])[0]
     views = run_views(session, sweep_runs(session, sweep.id))
     comparison, sentence = _said(session, sweep, views)
-    return SweepRead(**dict(summary), sentence=sentence, comparison=comparison, runs=views)
+    through = through_at(session, sweep.id, now)
+    return SweepRead(**dict(summary), sentence=sentence, through_at=through, comparison=comparison, runs=views)
 
 
-def sweep_outline(session: Session, sweep: Sweep) -> SweepOutline:
+def sweep_outline(session: Session, sweep: Sweep, now: datetime) -> SweepOutline:
     """The same with the outlines of its runs."""
     runs = outlines(session, sweep.id)
     comparison, sentence = _said(session, sweep, runs)
-    return SweepOutline(sweep, sentence, comparison, runs)
+    return SweepOutline(sweep, sentence, through_at(session, sweep.id, now), comparison, runs)
 
 
 def _said(session: Session, sweep: Sweep, runs: Sequence[RunView | RunOutline]) -> tuple[ComparisonView | None, str]:

@@ -61,7 +61,7 @@ def show_sweep(
     drawn: str | None = None,
     cursor: str | None = None,
 ) -> HTMLResponse:
-    found = service.sweep_outline(page.session, service.get_sweep(page.session, sweep_id))
+    found = service.sweep_outline(page.session, service.get_sweep(page.session, sweep_id), page.now)
     drawing = drawing_of(found, show, drawn)
     arms = arms_of(found, drawing)
     path = f"/sweeps/{sweep_id}"

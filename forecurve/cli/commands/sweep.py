@@ -181,7 +181,7 @@ def _print_sweep(sweep: dict[str, Any]) -> None:
 
     from ..showing.deciding import further, told_how
     from ..showing.labels import note_lines, tags_of
-    from ..showing.output import print_table
+    from ..showing.output import left, print_table
     from ..showing.run_rows import ARM_COLUMNS, ARM_SPARE, NUMERIC, arm_row
 
     rows = [arm_row(run) for run in sweep.get("runs", [])]
@@ -192,6 +192,8 @@ def _print_sweep(sweep: dict[str, Any]) -> None:
         print("", *note, sep="\n")
     if sentence := sweep.get("sentence"):
         print(f"\n{sentence}")
+    if through := sweep.get("through_at"):
+        print(f"Until all have spent their budgets, at the pace of now: {left(through)}.")
     for arm in (sweep.get("comparison") or {}).get("arms", []):
         print(f"  {arm['reason']}")
     for arm in further(sweep):
