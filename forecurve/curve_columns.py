@@ -30,7 +30,7 @@ from forecurve.curve_formats import (
     json_text,
     lines_of,
 )
-from forecurve.parquet_files import parquet_file, refuse_large
+from forecurve.parquet_files import batches, parquet_file, refuse_large, told_apart
 from forecurve.science import checks
 from forecurve.science.arrays import FloatArray, IntArray
 from forecurve.spreadsheets import unguarded
@@ -61,12 +61,12 @@ def faultless(path: Path, wanted: set[str] | None) -> tuple[dict[Key, Columns], 
     Args:
         wanted: only the series of these names.
     """
-    batches = _BATCHES.get(FORMATS.get(path.suffix.lower(), ""))
-    if batches is None:
+    read = _BATCHES.get(FORMATS.get(path.suffix.lower(), ""))
+    if read is None:
         return None
     gathering = _Gathering(_Codes(wanted))
     try:
-        for batch in batches(path, gathering.codes):
+        for batch in read(path, gathering.codes):
             gathering.take(batch)
         return gathering.curves(), next(iter(gathering.units), None)
     except (ArithmeticError, ImportError, LookupError, NotImplementedError, OSError, RecursionError, TypeError):
@@ -227,7 +227,7 @@ def _parquet_batches(path: Path, codes: _Codes) -> Iterator[_Batch]:
         check_header(list(spelled))
         present = {column: spelled[column] for column in (*REQUIRED, *OPTIONAL) if column in spelled}
         refuse_large(path, file, list(present.values()))
-        for batch in file.iter_batches(columns=list(present.values())):
+        for batch in batches(file, list(present.values())):
             if batch.num_rows:
                 yield _arrow_batch({column: batch.column(name) for column, name in present.items()}, codes)
 
@@ -253,10 +253,10 @@ def _arrow_floats(array: pyarrow.Array, needed: bool) -> FloatArray:
 
 def _arrow_codes(series: pyarrow.Array, seeds: pyarrow.Array | None, codes: _Codes) -> IntArray:
     """The curve of each row, new ones in the order of their first row."""
-    which, names = _encoded(series)
+    which, names = told_apart(series)
     if not set(map(type, names)) <= {str, int}:
         raise TypeError("an unusual name")
-    seed, values = (np.zeros_like(which), [None]) if seeds is None else _encoded(seeds)
+    seed, values = (np.zeros_like(which), [None]) if seeds is None else told_apart(seeds)
     if not set(map(type, values)) <= _NUMERIC:
         raise TypeError("an unusual seed")
     pairs, first, place = np.unique(which * len(values) + seed, return_index=True, return_inverse=True)
@@ -264,15 +264,6 @@ def _arrow_codes(series: pyarrow.Array, seeds: pyarrow.Array | None, codes: _Cod
     for at in np.argsort(first):
         found[at] = codes[names[pairs[at] // len(values)], values[pairs[at] % len(values)]]
     return found[place]
-
-
-def _encoded(array: pyarrow.Array) -> tuple[IntArray, list[Any]]:
-    """Places in a list of the different values, and that list."""
-    import pyarrow as arrow
-
-    plain = array.dictionary_decode() if arrow.types.is_dictionary(array.type) else array
-    encoded = plain.dictionary_encode("encode")
-    return encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64), encoded.dictionary.to_pylist()
 
 
 _BATCHES = {"CSV": _csv_batches, "JSON": _json_batches, "JSONL": _jsonl_batches, "Parquet": _parquet_batches}

@@ -114,7 +114,7 @@ def _gather(rows: Iterable[Row], wanted: set[str] | None) -> tuple[dict[Key, Col
         )
         if len(evaluations) > checks.MAX_POINTS:
             raise CurveFileError(
-                f"series {name!r}",
+                f"series {checks.short(name)}",
                 f"more by {where}",
                 f"at most {checks.MAX_POINTS:,} evaluations are taken",
                 "average neighbours",
@@ -180,7 +180,7 @@ def _curve(full: str, seed: int | None, columns: Columns, unit: str, bounds: Bou
 def _in_file(error: CurveError, full: str, path: Path, key: Key) -> CurveFileError:
     """A fault of a curve as one of its file; where a row is at fault, with its place."""
     value = error.value if error.at is None else f"{error.value} ({_place_of(path, key, error.at)})"
-    return CurveFileError(f"series {full!r}, {error.field}", value, error.message, error.way_out)
+    return CurveFileError(f"series {checks.short(full)}, {error.field}", value, error.message, error.way_out)
 
 
 def _place_of(path: Path, key: Key, at: int) -> str:

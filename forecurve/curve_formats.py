@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from forecurve.curve_cells import CurveFileError
-from forecurve.parquet_files import parquet_file, refuse_large
+from forecurve.parquet_files import batches, parquet_file, refuse_large, rows_in
 from forecurve.science.checks import short
 from forecurve.signs import visible
 from forecurve.spreadsheets import unguarded
@@ -198,11 +198,9 @@ def _parquet_rows(path: Path) -> Iterator[Row]:
         check_header(names)
         present = [name for name in file.schema_arrow.names if column_of(name) in (*REQUIRED, *OPTIONAL)]
         refuse_large(path, file, present)
-        number = 0
-        for batch in file.iter_batches(columns=present):
-            for row in batch.to_pylist():
-                number += 1
-                yield f"row {number}", {column_of(name): value for name, value in row.items()}
+        rows = (row for batch in batches(file, present) for row in rows_in(batch))
+        for number, row in enumerate(rows, start=1):
+            yield f"row {number}", {column_of(name): value for name, value in row.items()}
 
 
 def column_of(name: str) -> str:

@@ -112,11 +112,21 @@ def _class(thing: type) -> Iterator[str]:
         yield from [f"```python\n{_signature(thing)}\n```", ""]
     yield from told(_doc(thing))
     inner = _INNER.get(thing, frozenset())
-    members = [(name, each) for name, each in vars(thing).items() if _is_told(name, each) and name not in inner]
+    members = [(name, each) for name, each in _all_of(thing).items() if _is_told(name, each) and name not in inner]
     if members:
         yield from ["", "*Members:*"]
     for name, member in members:
         yield from _member(name, member)
+
+
+def _all_of(thing: type) -> dict[str, Any]:
+    """What a class has: its own, and behind it what it has of bases of ours that are not told of by themselves."""
+    told_of = {each for things in _PARTS.values() for each in things}
+    bases = [each for each in thing.__mro__[1:] if each.__module__.startswith("forecurve.") and each not in told_of]
+    found: dict[str, Any] = {}
+    for each in (thing, *bases):
+        found |= {name: member for name, member in vars(each).items() if name not in found}
+    return found
 
 
 def _is_told(name: str, member: Any) -> bool:

@@ -140,12 +140,17 @@ class Sweeps:
 
 def sweeps_to_choose(session: Session, chosen: Sweep | None, limit: int = 100) -> Sweeps:
     """The newest sweeps, and the one that is chosen already, which may be older."""
-    rows = session.execute(select(Sweep.id, Sweep.name).order_by(Sweep.id.desc()).limit(limit))
+    listed = Sweep.archived_at.is_(None)
+    rows = session.execute(select(Sweep.id, Sweep.name).where(listed).order_by(Sweep.id.desc()).limit(limit))
     offered = [(row.id, row.name) for row in rows]
     if chosen and chosen.id not in dict(offered):
         offered.append((chosen.id, chosen.name))
-    count = len(offered) if len(offered) < limit else count_of(session, select(Sweep.id))
+    count = len(offered) if len(offered) < limit else count_of(session, select(Sweep.id).where(listed))
     return Sweeps(offered, count - len(offered))
+
+
+def there_is_an_archived_sweep(session: Session) -> bool:
+    return session.scalar(select(exists().where(Sweep.archived_at.is_not(None)))) or False
 
 
 def open_alerts_by_sweep(session: Session, sweep_ids: Sequence[str]) -> Mapping[str, int]:

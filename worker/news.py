@@ -39,14 +39,14 @@ class News:
         return {"type": self.type, "timestamp": now.isoformat(), "data": data}
 
 
-def news_of(session: Session, delivery: Delivery, *, public_url: str) -> News:
+def news_of(session: Session, delivery: Delivery, now: datetime, *, public_url: str) -> News:
     """What the delivery tells, by what is known now."""
     base = public_url.rstrip("/")
     if delivery.event == ADVICE:
         return _advice(session, session.get_one(Recommendation, delivery.recommendation_id), base)
     if delivery.event == RUN_OVER:
         return _end_of_run(session, session.get_one(Run, delivery.run_id), base)
-    return _end_of_sweep(session, session.get_one(Sweep, delivery.sweep_id), base)
+    return _end_of_sweep(session, session.get_one(Sweep, delivery.sweep_id), base, now)
 
 
 def _advice(session: Session, advice: Recommendation, base: str) -> News:
@@ -81,8 +81,8 @@ def _end_of_run(session: Session, run: Run, base: str) -> News:
     return News(told, RUN_OVER, {"run": run_in_short(run), **_numbers(view)}, _about(run))
 
 
-def _end_of_sweep(session: Session, sweep: Sweep, base: str) -> News:
-    outline = sweep_outline(session, sweep)
+def _end_of_sweep(session: Session, sweep: Sweep, base: str, now: datetime) -> News:
+    outline = sweep_outline(session, sweep, now)
     (summary,) = sweep_summaries(session, [sweep])
     title = f"Sweep {sweep.name} is over"
     told = Told(

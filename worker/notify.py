@@ -153,7 +153,7 @@ def _of_an_alert(session: Session, settings: Settings, delivery: Delivery, chann
 
 
 def _of_news(session: Session, settings: Settings, delivery: Delivery, channel: Channel, now: datetime) -> Content:
-    news = news_of(session, delivery, public_url=settings.public_url)
+    news = news_of(session, delivery, now, public_url=settings.public_url)
     message = news.webhook_body(now) if channel.kind == "webhook" else _for_people(news.told, channel)
     return Content(message, MAX_TRIES, about=news.about)
 

@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-import re
 import secrets
 import time
 from collections.abc import Iterator
-from types import TracebackType
-from typing import Any, Self
-
-import httpx
+from typing import Any
 
 from forecurve.limits import OVER
 
-from .errors import ApiError, ClientError
-from .http import checked_url, make_http, no_answer, problem
-from .patience import PATIENCE_S, Patience, retried
-
-Json = dict[str, Any]
-_TOO_MANY = 429
-_ID = re.compile(r"[\w-]+", re.ASCII)
+from .calls import Calls, Json, part
+from .patience import PATIENCE_S, retried
 
 
-class Api:
+class Api(Calls):
     """Calls the service at `url` with a bearer token; `with` closes it.
 
     Bodies and answers are those of docs/reference/http-api.md, as dicts. What gives many gives them one by one, newest
@@ -41,23 +32,6 @@ class Api:
         ClientError: `url` or `token` cannot be one.
     """
 
-    def __init__(self, url: str, token: str | None, *, timeout_s: float = 30.0, patience_s: float = 0.0):
-        self.url = checked_url(url)
-        self._patience_s = patience_s
-        self._http = make_http(self.url, token, timeout_s=timeout_s)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Give the connection up."""
-        self._http.close()
-
     # recipes and sweeps
 
     def plan_sweep(self, body: Json) -> Json:
@@ -74,28 +48,36 @@ class Api:
 
     def sweep(self, sweep_id: str) -> Json:
         """One sweep with its runs."""
-        return self.get(f"/v1/sweeps/{_part(sweep_id)}")
+        return self.get(f"/v1/sweeps/{part(sweep_id)}")
 
     def rename_sweep(self, sweep_id: str, name: str) -> Json:
         """Call it otherwise."""
-        return self._patch(f"/v1/sweeps/{_part(sweep_id)}", name=name)
+        return self.patch(f"/v1/sweeps/{part(sweep_id)}", name=name)
 
     def label_sweep(self, sweep_id: str, **labels: Any) -> Json:
         """Tags and a note of it, as for `label_run`."""
-        return self._patch(f"/v1/sweeps/{_part(sweep_id)}", **labels)
+        return self.patch(f"/v1/sweeps/{part(sweep_id)}", **labels)
 
     def add_seeds(self, sweep_id: str, body: Json, *, idempotency_key: str | None = None) -> Json:
         """Queue further seeds: `seeds` of each of `arms` (all by default), `control_seeds` of the control. What would
         decide an undecided arm is in the sweep's comparison, as `further.request` of the arm."""
-        return self.post(f"/v1/sweeps/{_part(sweep_id)}/seeds", body, idempotency_key=idempotency_key)
+        return self.post(f"/v1/sweeps/{part(sweep_id)}/seeds", body, idempotency_key=idempotency_key)
 
     def add_arm(self, sweep_id: str, body: Json, *, idempotency_key: str | None = None) -> Json:
         """Queue an arm that it has not: `changes` against its base recipe, and maybe a `name`."""
-        return self.post(f"/v1/sweeps/{_part(sweep_id)}/arms", body, idempotency_key=idempotency_key)
+        return self.post(f"/v1/sweeps/{part(sweep_id)}/arms", body, idempotency_key=idempotency_key)
+
+    def archive_sweep(self, sweep_id: str) -> Json:
+        """Put a sweep that is over away, with its runs."""
+        return self.post(f"/v1/sweeps/{part(sweep_id)}:archive", {})
+
+    def restore_sweep(self, sweep_id: str) -> Json:
+        """Take it out again, with the runs that went with it."""
+        return self.post(f"/v1/sweeps/{part(sweep_id)}:restore", {})
 
     def stop_sweep(self, sweep_id: str, reason: str | None = None) -> Json:
         """Stop every run of it."""
-        return self.post(f"/v1/sweeps/{_part(sweep_id)}:stop", {"reason": reason})
+        return self.post(f"/v1/sweeps/{part(sweep_id)}:stop", {"reason": reason})
 
     # runs
 
@@ -111,15 +93,15 @@ class Api:
     def begin_attempt(self, run_id: str, body: Json, *, idempotency_key: str | None = None) -> Json:
         """Go on with a run that you launched: its next attempt, with an ingest token. What `body` names must be what
         the run has."""
-        return self.post(f"/v1/runs/{_part(run_id)}/attempts", body, idempotency_key=idempotency_key)
+        return self.post(f"/v1/runs/{part(run_id)}/attempts", body, idempotency_key=idempotency_key)
 
     def fork_run(self, run_id: str, body: Json, *, idempotency_key: str | None = None) -> Json:
         """Queue a run that goes on from a checkpoint of this one: `step` or `checkpoint_id`, `changes`, `name`."""
-        return self.post(f"/v1/runs/{_part(run_id)}/forks", body, idempotency_key=idempotency_key)
+        return self.post(f"/v1/runs/{part(run_id)}/forks", body, idempotency_key=idempotency_key)
 
     def forks(self, run_id: str, **filters: Any) -> Iterator[Json]:
         """Runs that went on from its checkpoints."""
-        return self.items(f"/v1/runs/{_part(run_id)}/forks", **filters)
+        return self.items(f"/v1/runs/{part(run_id)}/forks", **filters)
 
     def runs(self, **filters: Any) -> Iterator[Json]:
         """Runs, such as those with `sweep_id=...`, `status="running"`, `task=...` or `tag=[...]`."""
@@ -131,7 +113,7 @@ class Api:
 
     def run(self, run_id: str) -> Json:
         """One run: its status, what it reached and spent, its newest forecast and advice in short."""
-        return self.get(f"/v1/runs/{_part(run_id)}")
+        return self.get(f"/v1/runs/{part(run_id)}")
 
     def wait(self, run_id: str, timeout_s: float | None = None, *, every_s: float = 2.0) -> Json:
         """The run once it is over, which it is looked at for every few seconds; for ever without a timeout. A service
@@ -149,44 +131,44 @@ class Api:
 
     def rename_run(self, run_id: str, name: str) -> Json:
         """Call it otherwise."""
-        return self._patch(f"/v1/runs/{_part(run_id)}", name=name)
+        return self.patch(f"/v1/runs/{part(run_id)}", name=name)
 
     def name_task(self, run_id: str, task: str | None) -> Json:
         """Say of which task a run without a recipe is; None: of none."""
-        return self._patch(f"/v1/runs/{_part(run_id)}", task=task)
+        return self.patch(f"/v1/runs/{part(run_id)}", task=task)
 
     def label_run(self, run_id: str, **labels: Any) -> Json:
         """What people find it by: `tags` are all that it has from now on, `add_tags` and `remove_tags` change those
         that it has; `note` is a text, None takes it away."""
-        return self._patch(f"/v1/runs/{_part(run_id)}", **labels)
+        return self.patch(f"/v1/runs/{part(run_id)}", **labels)
 
     def archive_run(self, run_id: str) -> Json:
         """Put a run that is over away: out of lists, inbox and counts, and no forecast learns from it."""
-        return self.post(f"/v1/runs/{_part(run_id)}:archive", {})
+        return self.post(f"/v1/runs/{part(run_id)}:archive", {})
 
     def restore_run(self, run_id: str) -> Json:
         """Take a run out of the archive."""
-        return self.post(f"/v1/runs/{_part(run_id)}:restore", {})
+        return self.post(f"/v1/runs/{part(run_id)}:restore", {})
 
     def stop_run(self, run_id: str, reason: str | None = None) -> Json:
         """It finishes its step, is evaluated, saves a checkpoint and ends."""
-        return self.post(f"/v1/runs/{_part(run_id)}:stop", {"reason": reason})
+        return self.post(f"/v1/runs/{part(run_id)}:stop", {"reason": reason})
 
     def cancel_run(self, run_id: str, reason: str | None = None) -> Json:
         """It ends at once, without waiting for a checkpoint."""
-        return self.post(f"/v1/runs/{_part(run_id)}:cancel", {"reason": reason})
+        return self.post(f"/v1/runs/{part(run_id)}:cancel", {"reason": reason})
 
     def pause_run(self, run_id: str, reason: str | None = None) -> Json:
         """It ends as for a stop and gives its place away, until `resume_run`."""
-        return self.post(f"/v1/runs/{_part(run_id)}:pause", {"reason": reason})
+        return self.post(f"/v1/runs/{part(run_id)}:pause", {"reason": reason})
 
     def resume_run(self, run_id: str) -> Json:
         """Queue a paused run: it goes on from its newest checkpoint."""
-        return self.post(f"/v1/runs/{_part(run_id)}:resume", {})
+        return self.post(f"/v1/runs/{part(run_id)}:resume", {})
 
     def curve(self, run_id: str) -> Json:
         """All that a chart of the run needs: points, forecast with its band, frozen forecast, marks."""
-        return self.get(f"/v1/runs/{_part(run_id)}/curve")
+        return self.get(f"/v1/runs/{part(run_id)}/curve")
 
     def track_record(self, **filters: Any) -> Json:
         """The forecasts of finished runs against what came: `table` by share of what they spent, `forecasts`,
@@ -195,45 +177,45 @@ class Api:
 
     def checkpoints(self, run_id: str, **filters: Any) -> Iterator[Json]:
         """Its checkpoints: step, compute, where each lies, its size and digest."""
-        return self.items(f"/v1/runs/{_part(run_id)}/checkpoints", **filters)
+        return self.items(f"/v1/runs/{part(run_id)}/checkpoints", **filters)
 
     def attempts(self, run_id: str, **filters: Any) -> Iterator[Json]:
         """Each time that it was begun or went on, and how that ended."""
-        return self.items(f"/v1/runs/{_part(run_id)}/attempts", **filters)
+        return self.items(f"/v1/runs/{part(run_id)}/attempts", **filters)
 
     def logs(self, run_id: str, **which: Any) -> Json:
         """What its job printed: `lines`, the last ones or those from number `after` on, at most `limit`; of its newest
         attempt, or of `attempt`. `next` is the number to go on from, `whole` says that nothing more will come."""
-        return self.get(f"/v1/runs/{_part(run_id)}/logs", **which)
+        return self.get(f"/v1/runs/{part(run_id)}/logs", **which)
 
     def evaluations(self, run_id: str) -> Json:
         """The run's validation curve: `unit` and `items`."""
-        return self.get(f"/v1/runs/{_part(run_id)}/evaluations")
+        return self.get(f"/v1/runs/{part(run_id)}/evaluations")
 
     def metric_names(self, run_id: str) -> list[str]:
         """Of all that it logged."""
-        return list(self.get(f"/v1/runs/{_part(run_id)}/metrics")["metrics"])
+        return list(self.get(f"/v1/runs/{part(run_id)}/metrics")["metrics"])
 
     def metric_points(self, run_id: str, metric: str) -> Iterator[Json]:
         """The whole series of one metric, oldest first, page after page."""
         since: int | None = 0
         while since is not None:
-            page = self.get(f"/v1/runs/{_part(run_id)}/metrics", metric=metric, since_step=since)
+            page = self.get(f"/v1/runs/{part(run_id)}/metrics", metric=metric, since_step=since)
             yield from page["points"]
             since = page["next_step"]
 
     def metric_forecast(self, run_id: str, metric: str, **asked: float | None) -> Json:
         """Any metric as a curve over compute, and its forecast, made now: `low` and `high` are the range of its values,
         0 to 1 where they are left out, `budget` where it is to end, else the run's own."""
-        return self.get(f"/v1/runs/{_part(run_id)}/metrics:forecast", metric=metric, **asked)
+        return self.get(f"/v1/runs/{part(run_id)}/metrics:forecast", metric=metric, **asked)
 
     def run_events(self, run_id: str, **filters: Any) -> Iterator[Json]:
         """What happened to it."""
-        return self.items(f"/v1/runs/{_part(run_id)}/events", **filters)
+        return self.items(f"/v1/runs/{part(run_id)}/events", **filters)
 
     def recipe(self, run_id: str) -> Json:
         """Its recipe in full, every default included."""
-        return self.get(f"/v1/runs/{_part(run_id)}/recipe")
+        return self.get(f"/v1/runs/{part(run_id)}/recipe")
 
     def events(self, since: int = 0, **filters: Any) -> Json:
         """What happened after a cursor, oldest first: `items`, and the `cursor` to go on from."""
@@ -247,15 +229,15 @@ class Api:
 
     def recommendation(self, advice_id: str) -> Json:
         """One, and what became of it."""
-        return self.get(f"/v1/recommendations/{_part(advice_id)}")
+        return self.get(f"/v1/recommendations/{part(advice_id)}")
 
     def accept_recommendation(self, advice_id: str, reason: str | None) -> Json:
         """Accepting `stop` stops the run."""
-        return self.post(f"/v1/recommendations/{_part(advice_id)}:accept", {"reason": reason})
+        return self.post(f"/v1/recommendations/{part(advice_id)}:accept", {"reason": reason})
 
     def dismiss_recommendation(self, advice_id: str, reason: str) -> Json:
         """Do not follow it, and say why."""
-        return self.post(f"/v1/recommendations/{_part(advice_id)}:dismiss", {"reason": reason})
+        return self.post(f"/v1/recommendations/{part(advice_id)}:dismiss", {"reason": reason})
 
     # alerts
 
@@ -265,15 +247,15 @@ class Api:
 
     def alert(self, alert_id: str) -> Json:
         """One alert, also of an archived run."""
-        return self.get(f"/v1/alerts/{_part(alert_id)}")
+        return self.get(f"/v1/alerts/{part(alert_id)}")
 
     def acknowledge_alert(self, alert_id: str) -> Json:
         """Somebody has seen it; it stays open."""
-        return self.post(f"/v1/alerts/{_part(alert_id)}:acknowledge", {})
+        return self.post(f"/v1/alerts/{part(alert_id)}:acknowledge", {})
 
     def resolve_alert(self, alert_id: str) -> Json:
         """It is over."""
-        return self.post(f"/v1/alerts/{_part(alert_id)}:resolve", {})
+        return self.post(f"/v1/alerts/{part(alert_id)}:resolve", {})
 
     def deliveries(self, **filters: Any) -> Iterator[Json]:
         """Messages to channels, and how each fared."""
@@ -281,7 +263,7 @@ class Api:
 
     def delivery(self, delivery_id: str) -> Json:
         """One message to a channel."""
-        return self.get(f"/v1/deliveries/{_part(delivery_id)}")
+        return self.get(f"/v1/deliveries/{part(delivery_id)}")
 
     def channels(self, **filters: Any) -> Iterator[Json]:
         """Where alerts go."""
@@ -293,11 +275,11 @@ class Api:
 
     def test_channel(self, channel_id: str) -> Json:
         """Send a test message; the answer is its delivery, which `delivery` tells the end of."""
-        return self.post(f"/v1/channels/{_part(channel_id)}:test", {})
+        return self.post(f"/v1/channels/{part(channel_id)}:test", {})
 
     def delete_channel(self, channel_id: str) -> None:
         """Send nothing there any more."""
-        self._send("DELETE", f"/v1/channels/{_part(channel_id)}")
+        self.delete(f"/v1/channels/{part(channel_id)}")
 
     # access
 
@@ -311,88 +293,4 @@ class Api:
 
     def revoke_token(self, token_id: str) -> Json:
         """From now on it opens nothing."""
-        return _object(self._send("DELETE", f"/v1/tokens/{_part(token_id)}"))
-
-    # plain HTTP
-
-    def get(self, path: str, **query: Any) -> Json:
-        """Any `GET` of the API, such as `/v1/runs:compare`."""
-        return _object(self._send("GET", path, params=_present(query)))
-
-    def post(self, path: str, body: Json, *, idempotency_key: str | None = None) -> Json:
-        """Any `POST` of the API."""
-        headers = {"Idempotency-Key": idempotency_key} if idempotency_key else {}
-        return _object(self._send("POST", path, json=_present(body), headers=headers))
-
-    def _patch(self, path: str, **changed: Any) -> Json:
-        """What is None is sent: it takes something away."""
-        return _object(self._send("PATCH", path, json=changed))
-
-    def items(self, path: str, *, limit: int | None = None, **query: Any) -> Iterator[Json]:
-        """The things of a list, newest first, page after page; at most `limit`."""
-        cursor, left = None, limit
-        while left is None or left > 0:
-            page = self.get(path, cursor=cursor, limit=min(left or 200, 200), **query)
-            found = page.get("items")
-            if not isinstance(found, list):
-                raise _not_ours(f"{self.url}{path}", "no list")
-            yield from found
-            cursor = page.get("next_cursor")
-            left = None if left is None else left - len(found)
-            if not cursor:
-                return
-
-    def _send(self, method: str, path: str, **options: Any) -> httpx.Response:
-        """The answer, asked for again after a 429 as long as patience lasts and the request may be sent twice."""
-        patience = Patience(self._patience_s if _may_be_repeated(method, path, options) else 0.0)
-        while True:
-            try:
-                return self._send_once(method, path, **options)
-            except ApiError as error:
-                if error.status != _TOO_MANY or not patience.waits(error.retry_after_s, error.detail):
-                    raise
-
-    def _send_once(self, method: str, path: str, **options: Any) -> httpx.Response:
-        try:
-            response = self._http.request(method, path, **options)
-        except UnicodeEncodeError as error:
-            raise ClientError(f"{_around(error)!r} is no text: what is sent must be UTF-8") from None
-        except httpx.HTTPError as error:
-            raise no_answer(self.url, error) from error
-        if response.status_code >= 400:
-            raise problem(response)
-        return response
-
-
-def _may_be_repeated(method: str, path: str, options: Json) -> bool:
-    """Whether the same sent twice does no more than once; each call of `Api` that is no POST is so."""
-    return method != "POST" or path.endswith(":plan") or "Idempotency-Key" in options.get("headers", {})
-
-
-def _part(given: str) -> str:
-    """A part of a path. Servers read `%2F` as a slash: quoting would not keep `../me` from leading elsewhere."""
-    if not _ID.fullmatch(given):
-        raise ClientError(f"id: letters, digits, - and _ are expected, got {given!a}; copy it from a list")
-    return given
-
-
-def _around(error: UnicodeEncodeError) -> str:
-    return str(error.object)[max(0, error.start - 20) : error.end + 20]
-
-
-def _present(values: Json) -> Json:
-    return {name: value for name, value in values.items() if value is not None}
-
-
-def _object(response: httpx.Response) -> Json:
-    try:
-        body = response.json()
-    except ValueError:
-        body = None
-    if not isinstance(body, dict):
-        raise _not_ours(str(response.request.url), "no JSON object")
-    return body
-
-
-def _not_ours(url: str, answer: str) -> ApiError:
-    return ApiError(f"{url} is no Forecurve API: it answered {answer}", code="not-forecurve")
+        return self.delete(f"/v1/tokens/{part(token_id)}") or {}

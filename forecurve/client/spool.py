@@ -4,7 +4,8 @@ A directory per attempt:
 
     queue.jsonl     one entry a line: {"n": 7, "kind": "metrics", "body": {...}}
     settled.json    {"place": of the last entry that needs no sending, "seq": last batch number given}
-    rejected.jsonl  entries that the service refused, with its answer, and lines of the queue that were damaged
+    rejected.jsonl  entries that the service refused, with its answer, and lines of the queue that were damaged: each
+                    once, though a process may be killed before it notes in settled.json that it put one there
     writer.lock     locked by the process that writes here, which it names
 
 An entry is replayed with the same body and the same batch number, so the service can tell a replay from news. A batch
@@ -29,6 +30,7 @@ from io import FileIO
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from .aside import Aside
 from .lock import WriterLock
 
 log = logging.getLogger("forecurve")
@@ -89,7 +91,7 @@ class Spool:
         directory.mkdir(parents=True, exist_ok=True)
         self._writer = lock or WriterLock(directory)
         self._lock = threading.RLock()
-        self._aside_lock = threading.RLock()  # apart: the training loop puts aside, and must not wait for an fsync
+        self._aside = Aside(directory / "rejected.jsonl")
         self._closed = False
         self._path = directory / "queue.jsonl"
         self._settled_path = directory / "settled.json"
@@ -104,7 +106,7 @@ class Spool:
     @property
     def rejected(self) -> Path:
         """Where refused entries are kept."""
-        return self.directory / "rejected.jsonl"
+        return self._aside.path
 
     @property
     def waiting(self) -> int:
@@ -170,15 +172,13 @@ class Spool:
             return True
 
     def reject(self, entry: Entry, answer: dict[str, Any]) -> None:
-        """Put an entry aside with the service's answer, and go on with the next."""
-        self.put_aside({"n": entry.n, "kind": entry.kind, "body": entry.body}, answer)
+        """Put an entry aside with the service's answer, once however often it is refused, and go on with the next."""
+        self._aside.add_once({"n": entry.n, "kind": entry.kind, "body": entry.body}, answer)
         self.settle(entry)
 
     def put_aside(self, thing: dict[str, Any], answer: dict[str, Any]) -> None:
         """Append to rejected.jsonl; nothing that was logged is lost silently."""
-        line = json.dumps(thing | {"answer": answer}, separators=(",", ":"), default=repr)
-        with self._aside_lock, self.rejected.open("a") as file:
-            file.write(line + "\n")
+        self._aside.add(thing, answer)
 
     def close(self) -> None:
         """Write no more, and let others write."""
@@ -317,7 +317,7 @@ class Spool:
 
     def _put_line_aside(self, line: bytes) -> None:
         text = line.decode("utf-8", "backslashreplace").rstrip("\n")
-        self.put_aside({"line": text}, {"detail": "this line of queue.jsonl is damaged", "by": "client"})
+        self._aside.add_once({"line": text}, {"detail": "this line of queue.jsonl is damaged", "by": "client"})
         log.warning("forecurve: a report in %s is damaged; it is kept in %s", self._path, self.rejected)
 
     def _write_settled(self) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 
 from forecurve.curve_cells import CurveFileError, as_people_write
 from forecurve.curve_formats import CsvLines
-from forecurve.parquet_files import parquet_file, refuse_large
+from forecurve.parquet_files import batches, parquet_file, refuse_large, rows_in, single
 from forecurve.science.checks import short
 from forecurve.signs import visible
 
@@ -190,16 +190,21 @@ def _visible_names(cells: dict[str, Any]) -> dict[str, Any]:
 
 
 def parquet_rows(path: Path) -> list[Row]:
-    """The rows of a Parquet file; CurveFileError where it cannot be read, or has two columns of one name."""
+    """The rows of a Parquet file, without lists, which are neither numbers nor names.
+
+    CurveFileError where it cannot be read, or has two columns of one name.
+    """
     with parquet_file(path) as file:
         for name, count in Counter(file.schema_arrow.names).items():
             if count > 1:  # a row, which has each name once, would have the last
                 where = f"{visible(name)} in {path.name}"
                 raise CurveFileError(where, f"{count} columns", "this column is needed once", "rename the others")
         _refuse_too_many(path, file.metadata.num_rows, len(file.schema_arrow.names))
-        refuse_large(path, file)
-        found = file.read().to_pylist()
-    return [Row(f"{path.name}, row {number}", _parquet_cells(row)) for number, row in enumerate(found, 1)]
+        columns = single(file)
+        refuse_large(path, file, columns, as_a_whole=True)
+        known: dict[str, str] = {}
+        found = (row for batch in batches(file, columns) for row in rows_in(batch, known))
+        return [Row(f"{path.name}, row {number}", _parquet_cells(row)) for number, row in enumerate(found, 1)]
 
 
 def _refuse_too_many(path: Path, rows: int, columns: int) -> None:

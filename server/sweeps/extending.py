@@ -18,7 +18,7 @@ from sqlalchemy.orm import Session
 from forecurve.recipes import MAX_RUNS, PlannedRun, Recipe, RecipeError, further_arm, load_recipe
 from forecurve.recipes.errors import suggestion
 from server.alerts.news import tell_end_no_more
-from server.errors import Invalid
+from server.errors import Conflict, Invalid
 from server.events.service import record
 from server.recipes.models import RecipeRow
 from server.recipes.service import get_recipe, store_all
@@ -46,10 +46,11 @@ def add_seeds(session: Session, sweep_id: str, body: MoreSeeds, room: Room, *, a
     An arm gets the lowest seeds that it lacks, so that arms which were extended apart have the same ones.
 
     Raises:
+        Conflict: the sweep is archived.
         Invalid: it has no such arm, or would have too many runs.
         RecipeError: the cluster has no room for one of them any more.
     """
-    sweep = lock_sweep(session, sweep_id)
+    sweep = _to_extend(session, sweep_id)
     arms = _arms(session, sweep)
     wanted = _wanted(arms, body)
     recipes = _recipes(session, [arm for arm in arms if wanted[arm.name]])
@@ -74,10 +75,11 @@ def add_arm(session: Session, sweep_id: str, body: NewArm, room: Room, *, actor:
     """Queue an arm that the sweep has not: its base recipe with other changes, with each seed that the control has.
 
     Raises:
+        Conflict: the sweep is archived.
         Invalid: an arm of the sweep is called so or is the same, or it would have too many runs.
         RecipeError: a change does not hold, counts compute in another unit, or the cluster has no room for it.
     """
-    sweep = lock_sweep(session, sweep_id)
+    sweep = _to_extend(session, sweep_id)
     arms = _arms(session, sweep)
     base = load_recipe(get_recipe(session, sweep.base_recipe_id).body)
     new = further_arm(base, body.changes, body.name)
@@ -102,6 +104,13 @@ def add_arm(session: Session, sweep_id: str, body: NewArm, room: Room, *, actor:
     _refuse_same(session, sweep, planned)
     _check_size(arms, planned, "changes", body.changes)
     return _extended(session, sweep, planned, room, numbered=len(planned) > 1, actor=actor, now=now)
+
+
+def _to_extend(session: Session, sweep_id: str) -> Sweep:
+    sweep = lock_sweep(session, sweep_id)
+    if sweep.archived_at is not None:
+        raise Conflict.field("sweep_id", sweep_id, "the sweep is archived; restore it first")
+    return sweep
 
 
 def _extended(

@@ -23,6 +23,7 @@ class Sweep(Labels, Base):
     plan_hash: Mapped[str]
     policy: Mapped[str] = mapped_column(default="advise")
     created_at: Mapped[datetime] = mapped_column(server_default=func.now())
+    archived_at: Mapped[datetime | None]  # put away by a person, see archive.py
 
 
 class SweepComparison(Base):

@@ -99,6 +99,7 @@ class SweepSummary(BaseModel):
     tags: list[str]
     note: str | None
     created_at: datetime
+    archived_at: datetime | None = Field(description="When it was put away; null for a sweep that lists show.")
     statuses: dict[str, int] = Field(description="How many of its runs have each status.")
 
 
@@ -212,5 +213,9 @@ class SweepRead(SweepSummary):
     """One sweep with its runs, control first."""
 
     sentence: str
+    through_at: datetime | None = Field(
+        description="When all of its runs will have spent their budgets: at the pace of those that train, the others "
+        "in the places of these. Null where nothing trains, or no pace can be told yet."
+    )
     comparison: ComparisonView | None = Field(description="Null until the control and an arm have 4 evaluations.")
     runs: list[RunView]

@@ -29,6 +29,7 @@ from .planning import make_plan
 from .queueing import queue_runs
 from .schemas import ComparisonView, SweepChange, SweepCreate, SweepRead, SweepSummary
 from .sentence import afterwards, sweep_sentence
+from .time_left import through_at
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,7 @@ class SweepOutline:
 
     sweep: Sweep
     sentence: str
+    through_at: datetime | None
     comparison: ComparisonView | None
     runs: list[RunOutline]
 
@@ -85,10 +87,18 @@ def lock_sweep(session: Session, sweep_id: str) -> Sweep:
 
 
 def list_sweeps(
-    session: Session, *, name: str | None = None, tags: Sequence[str] = (), cursor: str | None, limit: int
+    session: Session,
+    *,
+    name: str | None = None,
+    tags: Sequence[str] = (),
+    archived: bool = False,
+    cursor: str | None,
+    limit: int,
 ) -> tuple[Sequence[Sweep], str | None]:
-    """One page of sweeps, newest first: of all, or of those with a name or tags."""
-    query = select(Sweep) if name is None else select(Sweep).where(Sweep.name == name)
+    """One page of sweeps, newest first: of those that are archived, or of the others; all, or with a name or tags."""
+    query = select(Sweep).where(Sweep.archived_at.is_not(None) if archived else Sweep.archived_at.is_(None))
+    if name is not None:
+        query = query.where(Sweep.name == name)
     return newest_first(session, tagged(query, Sweep, tags), Sweep.id, cursor, limit)
 
 
@@ -133,19 +143,20 @@ def sweep_summaries(session: Session, sweeps: Sequence[Sweep]) -> list[SweepSumm
     return [_summary(sweep, counts[sweep.id]) for sweep in sweeps]
 
 
-def sweep_read(session: Session, sweep: Sweep) -> SweepRead:
+def sweep_read(session: Session, sweep: Sweep, now: datetime) -> SweepRead:
     """One sweep with its runs and what there is to say of them."""
     summary = sweep_summaries(session, [sweep])[0]
     views = run_views(session, sweep_runs(session, sweep.id))
     comparison, sentence = _said(session, sweep, views)
-    return SweepRead(**dict(summary), sentence=sentence, comparison=comparison, runs=views)
+    through = through_at(session, sweep.id, now)
+    return SweepRead(**dict(summary), sentence=sentence, through_at=through, comparison=comparison, runs=views)
 
 
-def sweep_outline(session: Session, sweep: Sweep) -> SweepOutline:
+def sweep_outline(session: Session, sweep: Sweep, now: datetime) -> SweepOutline:
     """The same with the outlines of its runs."""
     runs = outlines(session, sweep.id)
     comparison, sentence = _said(session, sweep, runs)
-    return SweepOutline(sweep, sentence, comparison, runs)
+    return SweepOutline(sweep, sentence, through_at(session, sweep.id, now), comparison, runs)
 
 
 def _said(session: Session, sweep: Sweep, runs: Sequence[RunView | RunOutline]) -> tuple[ComparisonView | None, str]:
@@ -169,5 +180,6 @@ def _summary(sweep: Sweep, statuses: dict[str, int]) -> SweepSummary:
         tags=sweep.tags,
         note=sweep.note,
         created_at=sweep.created_at,
+        archived_at=sweep.archived_at,
         statuses=statuses,
     )

@@ -6,12 +6,13 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as arrow
 import pyarrow.parquet as parquet
 import pytest
 
-from forecurve import curve_formats
+from forecurve import curve_formats, parquet_files
 from forecurve.cli.failures import describe
 from forecurve.curve_cells import CurveFileError
 from forecurve.curve_files import read_curves
@@ -38,6 +39,85 @@ def long_text(path: Path) -> Path:
     return path
 
 
+def often(path: Path, column: str, encoding: str = "RLE_DICTIONARY") -> Path:
+    """Four thousand rows with the same text of a megabyte, which stands in the file once, in some kilobytes."""
+    rows = 4000
+    text = arrow.array([MEGABYTE])
+    numbers = arrow.array([float(at) for at in range(1, rows + 1)])
+    columns = {"series": arrow.array(["a"] * rows), "compute": numbers, "reward": arrow.array([0.5] * rows)}
+    if encoding == "RLE_DICTIONARY":
+        table = arrow.table(columns | {column: arrow.DictionaryArray.from_arrays(arrow.array([0] * rows), text)})
+        told: dict[str, Any] = {"use_dictionary": True}
+    else:
+        table = arrow.table(columns | {column: arrow.chunked_array([text] * rows)})
+        told = {"use_dictionary": False, "column_encoding": {column: encoding}, "data_page_size": 1 << 30}
+    parquet.write_table(table, path, compression="zstd", write_statistics=False, store_schema=False, **told)
+    assert path.stat().st_size < 100_000
+    return path
+
+
+def peak(code: str, file: Path) -> int:
+    """Megabytes that a process takes at most which reads a file."""
+    code = (
+        "import resource, sys\n"
+        "from pathlib import Path\n"
+        "file = Path(sys.argv[1])\n"
+        f"resource.setrlimit(resource.RLIMIT_AS, ({MEMORY}, {MEMORY}))\n"
+        f"{code}\n"
+        "print(Path('/proc/self/status').read_text().partition('VmHWM:')[2].split()[0])"  # getrusage knows the parent's
+    )
+    done = subprocess.run([sys.executable, "-c", code, file], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return int(done.stdout) >> 10
+
+
+FIT = "from forecurve.curve_files import read_curves; assert len(read_curves(file)[0].compute) == 4000"
+BY_ROWS = "from forecurve.curve_formats import rows_of; assert sum(1 for _ in rows_of(file)) == 4000"
+CONVERT = "from forecurve.importers.tables import parquet_rows; assert len(parquet_rows(file)) == 4000"
+
+
+@pytest.mark.parametrize("code", [FIT, BY_ROWS, CONVERT], ids=["columns", "rows", "table"])
+@pytest.mark.parametrize("column", ["series", "unit", "note"])
+def test_a_text_that_all_rows_have_takes_its_room_once(code: str, column: str, tmp_path: Path) -> None:
+    assert peak(code, often(tmp_path / "a.parquet", column)) < 400
+
+
+def test_texts_that_are_told_by_what_they_share_are_read_few_at_once(tmp_path: Path) -> None:
+    file = often(tmp_path / "a.parquet", "series", "DELTA_BYTE_ARRAY")
+    for code in (FIT, BY_ROWS, CONVERT):
+        assert peak(code, file) < 900, code
+
+
+def test_texts_inside_an_object_share_their_room_too(tmp_path: Path) -> None:
+    file = tmp_path / "a.parquet"
+    rows = [{"step": at, "data": {"text": "same" * 100, "acc": at / 4} if at else None} for at in range(4)]
+    parquet.write_table(arrow.Table.from_pylist(rows), file)
+    found = [row.cells for row in tables.parquet_rows(file)]
+    assert found == [{"step": 0}, *({"step": at, "text": "same" * 100, "acc": at / 4} for at in range(1, 4))]
+    assert len({id(cells["text"]) for cells in found[1:]}) == 1
+
+
+@pytest.mark.parametrize("cell", [[0.5] * (1 << 19), ["0.5"] * (1 << 19)], ids=["numbers", "texts"])
+def test_a_row_that_is_a_list_without_end_is_refused_or_left_out(
+    cell: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parquet_files, "MOST_IN_A_CHUNK", 3 << 20)
+    file = tmp_path / "a.parquet"
+    parquet.write_table(arrow.table({"series": ["a"], "compute": [1.0], "reward": [cell]}), file)
+    with pytest.raises(CurveFileError, match=r"reward\.list\.element in a\.parquet: at most 3 MB of a column"):
+        read_curves(file)
+    assert [row.cells for row in tables.parquet_rows(file)] == [{"series": "a", "compute": 1.0}]
+
+
+def test_a_column_of_all_groups_of_rows_together_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parquet_files, "MOST_IN_A_CHUNK", 3 << 20)
+    file = tmp_path / "a.parquet"
+    texts = [sign * (1 << 20) for sign in "abcd"]
+    parquet.write_table(arrow.table({"acc": [1.0] * 4, "note": texts}), file, row_group_size=1)
+    with pytest.raises(CurveFileError, match=r"note in a\.parquet: at most 3 MB of a column .* 3 MB; leave the"):
+        tables.parquet_rows(file)
+
+
 @pytest.mark.parametrize(
     ("make", "says"),
     [
@@ -46,6 +126,7 @@ def long_text(path: Path) -> Path:
         (lambda folder: endless(folder / "a.jsonl", '{"series": "'), "line 1: this is too long"),
         (lambda folder: endless(folder / "a.json", '[{"series": "'), "JSON of more than 256 MB is not taken"),
         (lambda folder: long_text(folder / "a.parquet"), "at most 1,024 MB of a column are taken at once"),
+        (lambda folder: often(folder / "a.parquet", "reward"), "reward at row 1: a number is needed"),
     ],
 )
 def test_a_file_that_would_fill_the_memory_is_refused(make: Callable[[Path], Path], says: str, tmp_path: Path) -> None:

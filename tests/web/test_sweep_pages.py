@@ -81,7 +81,7 @@ def test_a_sweep_that_is_over_asks_for_nothing_more(
 
 
 def test_a_sweep_shows_its_tags_and_its_note_and_is_listed_by_them(
-    site: TestClient, sessions: sessionmaker[Session], seeded: Seeded
+    site: TestClient, sessions: sessionmaker[Session], clock: Clock, seeded: Seeded
 ) -> None:
     with sessions.begin() as session:
         sweep = session.get_one(Sweep, seeded.sweep)
@@ -92,6 +92,11 @@ def test_a_sweep_shows_its_tags_and_its_note_and_is_listed_by_them(
     assert "paper" in row_of(site.get("/sweeps?tag=paper").text, seeded.sweep)
     assert "tagged paper Show all" in text_of(site.get("/sweeps?tag=paper").text)
     assert "No sweep has this tag." in site.get("/sweeps?tag=gone").text
+    with sessions.begin() as session:
+        session.get_one(Sweep, seeded.sweep).archived_at = clock.now
+    link = '<a class="tag" href="/sweeps?archived=true&amp;tag=paper">'
+    for path in (f"/sweeps/{seeded.sweep}", "/sweeps?archived=true&tag=paper"):
+        assert link in site.get(path).text
 
 
 def test_who_may_only_read_sees_labels_and_no_way_to_change_them(
@@ -155,3 +160,26 @@ def test_seeds_of_the_control_alone_are_asked_for_where_it_lacks_them_alone(
     (arm,) = site.get(f"/v1/sweeps/{seeded.sweep}").json()["comparison"]["arms"]
     assert arm["further"]["runs"] == 4  # none that failed without a forecast counts
     assert asked == {"seeds": 1, "arms": ["control"]}
+
+
+def test_an_archived_sweep_is_in_a_list_of_its_own_and_is_not_extended(
+    site: TestClient, sessions: sessionmaker[Session], clock: Clock, seeded: Seeded
+) -> None:
+    assert "Archived ones" not in site.get("/sweeps").text
+    page = site.get(f"/sweeps/{seeded.sweep}").text
+    assert ":archive" not in page  # it goes on
+    with sessions.begin() as session:
+        for run in session.scalars(select(Run).where(Run.sweep_id == seeded.sweep)):
+            run.status, run.finished_at = "succeeded", clock.now
+    assert f'data-action="/v1/sweeps/{seeded.sweep}:archive"' in site.get(f"/sweeps/{seeded.sweep}").text
+    site.post(f"/v1/sweeps/{seeded.sweep}:archive", headers={"Sec-Fetch-Site": "same-origin"})
+    undecided(sessions, seeded, clock, seeds_needed=3)
+    page = site.get(f"/sweeps/{seeded.sweep}").text
+    assert "archived now" in text_of(page)
+    assert f'data-action="/v1/sweeps/{seeded.sweep}:restore"' in page
+    assert f'data-action="/v1/sweeps/{seeded.sweep}/' not in page
+    listed = site.get("/sweeps").text
+    assert seeded.sweep not in listed
+    assert "Archived ones" in listed
+    assert "loo-scalerl" in row_of(site.get("/sweeps?archived=true").text, seeded.sweep)
+    assert f'value="{seeded.sweep}"' not in site.get("/runs").text  # nor is it to be chosen there

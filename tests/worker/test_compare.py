@@ -82,7 +82,7 @@ def test_the_sentence_and_the_verdicts_of_a_sweep_are_those_of_compare(sessions:
     expected = compare(curves, "control")
     assert expected.verdicts == {"lower": "ceiling down"}
     with sessions() as session:
-        read = sweep_read(session, get_sweep(session, sweep_id))
+        read = sweep_read(session, get_sweep(session, sweep_id), LATER)
         (event,) = session.scalars(select(Event).where(Event.kind == "comparison")).all()
     ranks = rank(curves, 100.0, seed_sd=expected.seed_spread)
     best = ranking_sentence(ranks, 100.0, "GPU-hours")
@@ -104,7 +104,7 @@ def test_a_refit_asks_for_the_comparison_of_its_sweep_once(sessions: Sessions, s
     sweep_id = start_sweep(sessions, seeds=1, points=12)
     compare_sweep(sessions, settings, sweep_id, START)
     with sessions.begin() as session:
-        runs = [run.id for run in sweep_read(session, get_sweep(session, sweep_id)).runs]
+        runs = [run.id for run in sweep_read(session, get_sweep(session, sweep_id), LATER).runs]
         session.execute(OutboxMessage.__table__.delete())
     for run_id in runs:
         refit(sessions, settings, run_id, START)
@@ -130,7 +130,7 @@ def test_where_nothing_can_be_compared_the_sentence_says_why(
     sweep_id = start_sweep(sessions, seeds=1, points=points, arms=arms)
     compare_sweep(sessions, settings, sweep_id, LATER)
     with sessions() as session:
-        read = sweep_read(session, get_sweep(session, sweep_id))
+        read = sweep_read(session, get_sweep(session, sweep_id), LATER)
     assert read.comparison is None
     assert read.sentence.endswith(f"running. {note}")
 
@@ -143,7 +143,7 @@ def test_a_sweep_of_too_many_runs_is_not_fitted_at_all(
     monkeypatch.setattr("server.comparisons.find.fit", None)
     compare_sweep(sessions, settings, sweep_id, LATER)
     with sessions() as session:
-        said = sweep_read(session, get_sweep(session, sweep_id)).sentence
+        said = sweep_read(session, get_sweep(session, sweep_id), LATER).sentence
     assert "are not compared by themselves; `forecurve compare` takes them from a file." in said
 
 

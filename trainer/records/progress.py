@@ -6,6 +6,7 @@ import sys
 import time
 from typing import TextIO
 
+from forecurve.patient_output import is_behind
 from forecurve.recipes.schema import Budget
 from trainer.terminal import say
 
@@ -21,8 +22,8 @@ class Progress:
         self._started = time.monotonic()
 
     def show(self, text: str, step: int, compute: float) -> None:
-        """What is going on now; only a terminal sees it."""
-        if self._live:
+        """What is going on now; only a terminal sees it, and one that is stopped is to see what is going on later."""
+        if self._live and not is_behind(self._stream):
             spent = f"{compute:.1f} of {self._budget.compute:g} {self._budget.unit}"
             say(f"\r\033[K{self._bar(step, compute)}  step {step}  {spent}  {text}", self._stream, end="")
 

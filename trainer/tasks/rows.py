@@ -19,6 +19,7 @@ from trainer.verifiers.code import unit_tests
 
 DEFAULT_TASK = "math"
 _ROWS_AT_ONCE = 1000  # the tests of a program may be megabytes
+_COLUMNS = ("prompt", "answer", "task", "difficulty", "tests")
 
 MOST_ROWS = 10_000_000
 """Of a file, all of which are in memory. The same row a thousand million times is Parquet of some kilobytes."""
@@ -89,16 +90,21 @@ def _json_lines(file: Path) -> Iterator[tuple[int, Any]]:
 
 
 def _parquet(file: Path) -> Iterator[tuple[int, Any]]:
+    from forecurve.parquet_files import batches, opened, rows_in
+
     try:
-        from pyarrow import ArrowException, parquet
+        from pyarrow import ArrowException
     except ImportError:
         raise ConfigurationError(
             f"{file} is Parquet, and pyarrow is not installed: pip install 'forecurve[parquet]', or give JSONL"
         ) from None
     try:
-        batches = parquet.ParquetFile(file).iter_batches(batch_size=_ROWS_AT_ONCE)
-        cells = (row for batch in batches for row in batch.to_pylist())
-        yield from enumerate(cells, start=1)
+        with opened(file) as parquet:
+            names = parquet.schema_arrow.names
+            columns = [name for name in names if name in _COLUMNS] or names[:1]
+            known: dict[str, str] = {}
+            found = (row for batch in batches(parquet, columns, _ROWS_AT_ONCE) for row in rows_in(batch, known))
+            yield from enumerate(found, start=1)
     except (ArrowException, OSError) as error:
         raise ConfigurationError(f"{file} cannot be read as Parquet: {error}") from None
 

@@ -27,10 +27,12 @@ router = APIRouter(include_in_schema=False)
 
 
 @router.get("/sweeps")
-def list_sweeps(page: AnyPage, tag: str | None = None, cursor: str | None = None) -> HTMLResponse:
+def list_sweeps(
+    page: AnyPage, tag: str | None = None, archived: bool = False, cursor: str | None = None
+) -> HTMLResponse:
     tags = [tag] if tag else []
-    sweeps, next_cursor = service.list_sweeps(page.session, tags=tags, cursor=cursor, limit=PER_PAGE)
-    kept = {"tag": tag} if tag else {}
+    sweeps, next_cursor = service.list_sweeps(page.session, tags=tags, archived=archived, cursor=cursor, limit=PER_PAGE)
+    kept = ({"tag": tag} if tag else {}) | ({"archived": "true"} if archived else {})
     return page.render(
         "sweeps.html",
         sweeps=service.sweep_summaries(page.session, sweeps),
@@ -38,6 +40,8 @@ def list_sweeps(page: AnyPage, tag: str | None = None, cursor: str | None = None
         best=reads.best_of_sweeps(page.session, [sweep.id for sweep in sweeps]),
         over=TERMINAL,
         tag=tag,
+        archived=archived,
+        put_away=archived or reads.there_is_an_archived_sweep(page.session),
         next_page=_url({**kept, "cursor": next_cursor}) if next_cursor else None,
         first_page=_url(kept) if cursor else None,
     )
@@ -57,7 +61,7 @@ def show_sweep(
     drawn: str | None = None,
     cursor: str | None = None,
 ) -> HTMLResponse:
-    found = service.sweep_outline(page.session, service.get_sweep(page.session, sweep_id))
+    found = service.sweep_outline(page.session, service.get_sweep(page.session, sweep_id), page.now)
     drawing = drawing_of(found, show, drawn)
     arms = arms_of(found, drawing)
     path = f"/sweeps/{sweep_id}"

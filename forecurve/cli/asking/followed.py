@@ -50,10 +50,11 @@ class Followed:
 
 @dataclass(frozen=True)
 class Before:
-    """What was reported of a log: the run to go on with, None for a new one; `whole` says that there is nothing left
-    to send."""
+    """What was reported of a log: the run to go on with, None for a new one; the evaluations that the service has of
+    it, as far as it could be asked; `whole` says that there is nothing left to send."""
 
     resume: str | None = None
+    points: frozenset[tuple[float, float]] = frozenset()
     whole: str | None = None
 
 
@@ -166,7 +167,7 @@ def _of_own(api: Api, followed: Followed, here: RunFolder, run: Mapping[str, Any
         return _of_ended(followed, run, _points(api, run))
     if run["attempt"] > here.newest["number"] and state is _State.REPORTED:
         raise bad_input(f"SOURCE: {run['id']} went on elsewhere and is being reported; {_ANOTHER}")
-    return Before(run["id"])
+    return Before(run["id"], frozenset(_points(api, run)))
 
 
 def _of_other(api: Api, followed: Followed, run: Mapping[str, Any]) -> Before | None:
@@ -183,7 +184,7 @@ def _of_other(api: Api, followed: Followed, run: Mapping[str, Any]) -> Before | 
     if state is _State.REPORTED:
         told = f"{run['id']} is being reported and has {len(there)} of these {len(followed.points)} evaluations"
         raise bad_input(f"SOURCE: {told}; let it, or end it and then try again; {_ANOTHER}")
-    return Before(run["id"])
+    return Before(run["id"], frozenset(there))
 
 
 def _of_ended(followed: Followed, run: Mapping[str, Any], there: Points) -> Before | None:

@@ -26,7 +26,7 @@ class Named:
 
     Attributes:
         kind: run, sweep, channel or token.
-        archived: runs that were put away come first, for a command that is about them.
+        archived: things that were put away come first, for a command that is about them.
     """
 
     kind: str
@@ -63,8 +63,10 @@ def _runs(api: Api, name: str, archived: bool) -> Iterator[Iterator[dict[str, An
         yield api.runs(name=name, archived=put_away or None, limit=SHOWN + 1)
 
 
-def _sweeps(api: Api, name: str, _: bool) -> Iterator[Iterator[dict[str, Any]]]:
-    yield api.sweeps(name=name, limit=SHOWN + 1)
+def _sweeps(api: Api, name: str, archived: bool) -> Iterator[Iterator[dict[str, Any]]]:
+    """As runs."""
+    for put_away in (archived, not archived):
+        yield api.sweeps(name=name, archived=put_away or None, limit=SHOWN + 1)
 
 
 def _channels(api: Api, name: str, _: bool) -> Iterator[Iterator[dict[str, Any]]]:

@@ -6,7 +6,7 @@ import json
 import math
 import sys
 from bisect import bisect_left
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -21,6 +21,8 @@ from ..given.logs import Compute, LogUnit, Metric, PerStep, Prompts, RunPatterns
 if TYPE_CHECKING:
     from forecurve.client import Run
     from forecurve.importers import Imported
+
+    from ..asking.followed import Before
 
 Row = dict[str, Any]
 Read = Callable[[], "Imported"]
@@ -104,7 +106,7 @@ def follow(
         if before.whole:
             print(f"{before.whole}; nothing is sent", file=sys.stderr)
             return
-        reports = _Reports(begin, before.resume, row["series"], bounds, as_json)
+        reports = _Reports(begin, before, row["series"], bounds, as_json)
     _report(reports, lambda: look(first.metric), first, every, over=over)
 
 
@@ -181,17 +183,18 @@ class _Steps:
 class _Reports:
     """Evaluations on their way to the service, each step once.
 
+    The next attempt of a run sends all that is logged, for it is the one that counts; a person is told of what is new.
+
     Args:
         begin: begins the run, or its next attempt, as `resume` of `init` says.
-        resume: what to begin with.
+        before: what was reported of the log before.
         series: the run's name in the log.
     """
 
-    def __init__(
-        self, begin: Callable[[str | None], Run], resume: str | None, series: str, bounds: Bounds, as_json: bool
-    ):
+    def __init__(self, begin: Callable[[str | None], Run], before: Before, series: str, bounds: Bounds, as_json: bool):
         self._begin, self._series, self._bounds, self._as_json = begin, series, bounds, as_json
-        self.run = begin(resume)
+        self.run = begin(before.resume)
+        self._there = before.points  # with their compute and reward as the service has them
         self._sent: dict[float, float] = {}  # step to reward, as they were logged
         self._others: set[str] = set()
         self._steps = _Steps()
@@ -210,10 +213,11 @@ class _Reports:
             self._begin_anew()
             taken_back = False
         self._in_doubt = taken_back
-        for step, row in ours.items():
-            if step not in self._sent and not taken_back:
-                self._sent[step] = row["reward"]
-                self._send(row)
+        new = {} if taken_back else {step: row for step, row in ours.items() if step not in self._sent}
+        self._say_how_many_are_there(new.values())
+        for step, row in new.items():
+            self._sent[step] = row["reward"]
+            self._send(row)
 
     def _takes_back(self, ours: Mapping[float, Row]) -> bool:
         """Whether it is another story from some step on. A file that goes on with later steps, as one that was begun
@@ -227,7 +231,7 @@ class _Reports:
         self.run.finish("lost", "It was logged anew.")
         kept_in = self.run.directory
         self.run = self._begin(self.run.id or (kept_in.parent.name if kept_in else "auto"))
-        self._sent, self._steps = {}, _Steps()
+        self._sent, self._steps, self._there = {}, _Steps(), frozenset()
 
     def _is_ours(self, row: Row) -> bool:
         if row["series"] != self._series:
@@ -248,7 +252,17 @@ class _Reports:
             return
         told = {"step": step, "compute": row["compute"], "reward": _share(row["reward"], self._bounds)}
         self.run.log_evaluation(**told, prompts=row["prompts"], samples=row["samples"])
-        print(json.dumps({"run_id": self.run.id} | told) if self._as_json else _line(told, row["unit"]), flush=True)
+        if not self._is_there(row):
+            print(json.dumps({"run_id": self.run.id} | told) if self._as_json else _line(told, row["unit"]), flush=True)
+
+    def _is_there(self, row: Row) -> bool:
+        return (row["compute"], _share(row["reward"], self._bounds)) in self._there
+
+    def _say_how_many_are_there(self, rows: Iterable[Row]) -> None:
+        count = sum(map(self._is_there, rows))
+        if count:
+            what = "1 evaluation was" if count == 1 else f"{count:,} evaluations were"
+            print(f"{what} there already; only what is new is told", file=sys.stderr)
 
 
 def _line(told: Row, unit: str) -> str:

@@ -1,4 +1,4 @@
-"""`forecurve sweep`: plan, submit, list, show, rename, stop, export.
+"""`forecurve sweep`: plan, submit, list, show, rename, archive, restore, stop, export.
 
 What extends one is in sweep_extend.py, tags and notes are in labels.py.
 """
@@ -12,6 +12,7 @@ import typer
 
 from forecurve.limits import OVER
 
+from ..asking.naming import Named
 from ..asking.service import Answer, Service, asks_service
 from ..given.flags import Limit, NewNote, NewTags, OfMetric, SweepId, Tagged
 from ..showing.rows_out import FormFlag, OutFlag, rows_answer
@@ -26,6 +27,9 @@ SweepFile = Annotated[
         metavar="FILE", help="YAML with preset or recipe, changes, design, and maybe name, policy, tags, note."
     ),
 ]
+
+
+PutAway = Annotated[str, Named("sweep", archived=True), typer.Argument(metavar="SWEEP", help="Its id, or its name.")]
 
 
 @app.command()
@@ -64,13 +68,18 @@ def submit(
 
 @app.command("list")
 @asks_service
-def list_sweeps(service: Service, tags: Tagged = None, limit: Limit = 50) -> Answer:
+def list_sweeps(
+    service: Service,
+    tags: Tagged = None,
+    archived: Annotated[bool, typer.Option("--archived", help="Those that were put away.")] = False,
+    limit: Limit = 50,
+) -> Answer:
     """List sweeps, newest first."""
     from ..showing.output import newest, print_newest
 
-    found = newest(service.api.sweeps(tag=tags, limit=limit + 1), limit)
+    found = newest(service.api.sweeps(tag=tags, archived=archived or None, limit=limit + 1), limit)
     if not found["items"]:
-        return Answer(found, "No such sweeps." if tags else "No sweeps. Try: forecurve sweep plan FILE")
+        return Answer(found, _none_found(bool(tags), archived))
     columns, spare = ["sweep", "name", "design", "policy", "created"], ["created", "policy", "design"]
     return Answer(found, lambda: print_newest(found, columns, _row, spare=spare))
 
@@ -89,6 +98,22 @@ def rename(service: Service, sweep_id: SweepId, name: Annotated[str, typer.Argum
     """Give a sweep another name."""
     sweep = service.api.rename_sweep(sweep_id, name)
     return Answer(sweep, f"{sweep['id']}  {sweep['name']}")
+
+
+@app.command()
+@asks_service
+def archive(service: Service, sweep_id: SweepId) -> Answer:
+    """Put a sweep that is over away, with its runs: out of lists, inbox and counts, and no forecast learns from it."""
+    sweep = service.api.archive_sweep(sweep_id)
+    return Answer(sweep, f"{sweep['id']}  archived; `forecurve sweep restore {sweep['id']}` takes it out again")
+
+
+@app.command()
+@asks_service
+def restore(service: Service, sweep_id: PutAway) -> Answer:
+    """Take a sweep out of the archive, with the runs that went there with it."""
+    sweep = service.api.restore_sweep(sweep_id)
+    return Answer(sweep, f"{sweep['id']}  it is listed again, with {len(sweep['runs'])} runs")
 
 
 app.command("add-seeds")(add_seeds)
@@ -131,6 +156,12 @@ def export(
     return rows_answer(CURVE_COLUMNS, curve_rows(service.api, series, metric), form, out)
 
 
+def _none_found(filtered: bool, archived: bool) -> str:
+    if filtered:
+        return "No such sweeps."
+    return "No archived sweeps." if archived else "No sweeps. Try: forecurve sweep plan FILE"
+
+
 def _print_plan(planned: dict[str, Any]) -> None:
     from ..showing.output import changes, compute, print_table
 
@@ -150,7 +181,7 @@ def _print_sweep(sweep: dict[str, Any]) -> None:
 
     from ..showing.deciding import further, told_how
     from ..showing.labels import note_lines, tags_of
-    from ..showing.output import print_table
+    from ..showing.output import left, print_table
     from ..showing.run_rows import ARM_COLUMNS, ARM_SPARE, NUMERIC, arm_row
 
     rows = [arm_row(run) for run in sweep.get("runs", [])]
@@ -161,6 +192,8 @@ def _print_sweep(sweep: dict[str, Any]) -> None:
         print("", *note, sep="\n")
     if sentence := sweep.get("sentence"):
         print(f"\n{sentence}")
+    if through := sweep.get("through_at"):
+        print(f"Until all have spent their budgets, at the pace of now: {left(through)}.")
     for arm in (sweep.get("comparison") or {}).get("arms", []):
         print(f"  {arm['reason']}")
     for arm in further(sweep):

@@ -3,26 +3,38 @@
 from __future__ import annotations
 
 import json
+import sys
 from contextlib import suppress
 from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
 
+from forecurve import patient_output
+
+_LEAVE_S = 2.0
+
 
 class UpConsole:
-    """Progress on stderr, the result on stdout."""
+    """Progress on stderr, the result on stdout. A terminal that is stopped (Ctrl-S) keeps nobody from starting a part
+    again, or from stopping them all."""
 
     def __init__(self, *, as_json: bool):
         self._as_json = as_json
-        self._out = Console(stderr=True, highlight=False, soft_wrap=True)
+        self._streams = patient_output.patient(sys.stdout), patient_output.patient(sys.stderr)
+        self._out = Console(file=self._streams[1], highlight=False, soft_wrap=True)
+
+    def leave(self) -> None:
+        """Let what was said be read, and wait for it no longer than a moment."""
+        for stream in self._streams:
+            patient_output.leave(stream, _LEAVE_S)
 
     def say(self, event: str, text: str, **fields: Any) -> None:
         """A line for people, or an object for scripts. A terminal that was closed, or a log on a full disk, takes none:
         that must keep nobody from stopping what runs."""
         with suppress(OSError):
             if self._as_json:
-                print(json.dumps({"event": event} | fields), flush=True)
+                print(json.dumps({"event": event} | fields), file=self._streams[0], flush=True)
             else:
                 self._out.print(text)
 

@@ -43,6 +43,7 @@ def up(options: UpOptions, console: UpConsole) -> int:
     try:
         return _run(layout, options, console, lock)
     finally:
+        console.leave()
         lock.release()
         with suppress(OSError):
             layout.short.rmdir()  # empty when nothing was started

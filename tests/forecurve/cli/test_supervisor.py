@@ -120,7 +120,7 @@ def test_a_full_disk_keeps_nobody_from_tending_and_stopping_the_parts(
     monkeypatch.setattr("builtins.print", refused)
     with monkeypatch.context() as disk:
         disk.setattr(UpState, "write", refused)
-        tended = _killed_and_started_again(supervisor, state, tmp_path)
+        tended = killed_and_started_again(supervisor, state, tmp_path)
     supervisor.tend()
     assert read_json(layout.state)["parts"]["part"]["pid"] == tended, "written when there is room again"
     monkeypatch.setattr(UpState, "write", refused)
@@ -128,7 +128,7 @@ def test_a_full_disk_keeps_nobody_from_tending_and_stopping_the_parts(
     assert not psutil.pid_exists(tended)
 
 
-def _killed_and_started_again(supervisor: Supervisor, state: UpState, tmp_path: Path) -> int:
+def killed_and_started_again(supervisor: Supervisor, state: UpState, tmp_path: Path) -> int:
     sleeps = [sys.executable, "-S", "-c", "import time; time.sleep(600)"]
     supervisor.launch(ProcessPart("part", sleeps, env=dict(os.environ), cwd=tmp_path, log=tmp_path / "part.log"))
     before = state.parts["part"].pid

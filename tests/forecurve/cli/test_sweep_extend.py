@@ -1,4 +1,4 @@
-"""A sweep is extended from the command line, against the real API."""
+"""A sweep is extended, put away and taken out again from the command line, against the real API."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import select
 from sqlalchemy.orm import Session, sessionmaker
 
+from server.runs.models import Run
 from server.sweeps.models import Sweep
 from tests.web import seeding
 
@@ -73,6 +75,23 @@ def test_an_arm_is_added(forecurve: Forecurve, sweep: dict[str, Any]) -> None:
     assert forecurve("sweep", "add-arm", "ablation", "--set", "optimizer.learning_rate=1e-4").code == 0
     assert forecurve("sweep", "add-arm", "ablation", "--set", "algorithm.loss=grpo", "--name", "GRPO").code == 0
     assert names(forecurve, sweep) == ["learning_rate=0.0001", "GRPO"]
+
+
+def test_a_sweep_is_put_away_and_found_by_its_name_all_the_same(
+    forecurve: Forecurve, sweep: dict[str, Any], sessions: sessionmaker[Session]
+) -> None:
+    early = forecurve("sweep", "archive", "ablation")
+    assert (early.code, "stop it" in early.err) == (1, True)
+    with sessions.begin() as session:
+        for run in session.scalars(select(Run)):
+            run.status, run.finished_at = "failed", datetime.now(UTC)
+    assert "forecurve sweep restore" in forecurve("sweep", "archive", "ablation").out
+    assert "No sweeps." in forecurve("sweep", "list").out
+    assert [one["id"] for one in forecurve("sweep", "list", "--archived", "--json").json["items"]] == [sweep["id"]]
+    refused = forecurve("sweep", "add-seeds", "ablation", "--seeds", "1")
+    assert (refused.code, "restore it first" in refused.err) == (1, True)
+    assert "listed again, with 3 runs" in forecurve("sweep", "restore", "ablation").out
+    assert forecurve("sweep", "list", "--archived").out == "No archived sweeps.\n"
 
 
 @pytest.mark.parametrize(

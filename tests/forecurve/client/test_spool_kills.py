@@ -23,7 +23,8 @@ STEPS_TO_DISK = frozenset({"write", "fsync", "truncate", "replace", "open", "clo
 
 
 class Service(Transport):
-    """Takes a numbered batch once, and none of more than two evaluations; it remembers in a file what it took."""
+    """Takes a numbered batch once, none of more than two evaluations, and no step from 100 on; it remembers in a file
+    what it took."""
 
     def __init__(self, file: Path):
         self._file = file
@@ -45,6 +46,8 @@ class Service(Transport):
             return Taken() if before == body else Refused({"detail": "another batch has this number"})
         if len(steps) > 2:
             return Refused({"detail": "too large"}, in_part=True)
+        if max(steps) >= 100:
+            return Refused({"detail": "no run is so long"})
         if steps & set(self.steps):
             return Refused({"detail": "a step was evaluated already"})
         with self._file.open("a") as file:
@@ -62,7 +65,7 @@ def report(directory: Path, batches: list[range]) -> list[str]:
     return refusals
 
 
-def killed_before(directory: Path, step: int) -> str | None:
+def killed_before(directory: Path, step: int, batches: list[range]) -> str | None:
     """Report in a process that is killed before its so-manieth step to the disk; which that was, None where it has
     fewer."""
     said, says = os.pipe()
@@ -75,12 +78,12 @@ def killed_before(directory: Path, step: int) -> str | None:
             if event == "c_call" and called.__name__ in STEPS_TO_DISK:
                 left -= 1
                 if not left:
-                    os.write(says, called.__name__.encode())
+                    os.write(says, f"{called.__name__} in {Path(frame.f_code.co_filename).name}".encode())
                     os.kill(os.getpid(), signal.SIGKILL)
 
         sys.setprofile(count)
         try:
-            report(directory, [range(1), range(1, 6), range(6, 9)])
+            report(directory, batches)
         finally:
             os._exit(0)
     os.close(says)
@@ -96,9 +99,10 @@ def killed(directory: Path, before: str) -> None:
 
 def crashed_in_write(directory: Path, before: str) -> None:
     """With the machine went the end of what was not waited for."""
-    queue = directory / "a1/queue.jsonl"
-    if before == "fsync" and queue.exists():
-        queue.write_bytes(queue.read_bytes()[:-10])
+    files = {"fsync in spool.py": "a1/queue.jsonl", "fsync in aside.py": "a1/rejected.jsonl"}
+    file = directory / files.get(before, "nothing")
+    if file.exists():
+        file.write_bytes(file.read_bytes()[:-10])
 
 
 def crashed_with_the_note(directory: Path, before: str) -> None:
@@ -114,7 +118,7 @@ def test_wherever_its_process_ends_what_is_on_disk_is_taken_once(
 ) -> None:
     monkeypatch.setattr(spools, "COMPACT_BYTES", 400)
     step = 1
-    while before := killed_before(tmp_path / str(step), step):
+    while before := killed_before(tmp_path / str(step), step, [range(1), range(1, 6), range(6, 9)]):
         for crash in (killed, crashed_in_write, crashed_with_the_note):
             directory = shutil.copytree(tmp_path / str(step), tmp_path / f"{step}-{crash.__name__}")
             crash(directory, before)
@@ -127,6 +131,52 @@ def test_wherever_its_process_ends_what_is_on_disk_is_taken_once(
             assert service.steps == sorted({*logged, 9}), directory
         step += every
     assert step > 40
+
+
+@pytest.mark.parametrize("every", [3, pytest.param(1, marks=pytest.mark.slow)])
+def test_wherever_its_process_ends_what_is_refused_is_put_aside_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, every: int
+) -> None:
+    monkeypatch.setattr(spools, "COMPACT_BYTES", 400)
+    step = 1
+    while before := killed_before(
+        tmp_path / str(step), step, [range(1), range(100, 102), range(102, 105), range(1, 2)]
+    ):
+        for crash in (killed, crashed_in_write, crashed_with_the_note):
+            directory = shutil.copytree(tmp_path / str(step), tmp_path / f"{step}-{crash.__name__}")
+            crash(directory, before)
+            logged = {*on_disk(directory / "a1/queue.jsonl"), *put_aside(directory)}
+
+            report(directory, [range(105, 106)])
+
+            assert put_aside(directory) == sorted({*(each for each in logged if each >= 100), 105}), directory
+        step += every
+    assert step > 40
+
+
+@pytest.mark.parametrize("every", [2, pytest.param(1, marks=pytest.mark.slow)])
+def test_wherever_its_process_ends_a_damaged_line_is_put_aside_once(tmp_path: Path, every: int) -> None:
+    report(tmp_path / "whole", [range(1), range(1, 2), range(100, 101)])
+    queue = tmp_path / "whole/a1/queue.jsonl"
+    queue.write_bytes(queue.read_bytes().replace(b'"step":1}', b'"st\xffp":1}'))
+    step = 1
+    while (directory := shutil.copytree(tmp_path / "whole", tmp_path / str(step))) and killed_before(
+        directory, step, [range(2, 3)]
+    ):
+        report(directory, [range(3, 4)])
+
+        aside = [json.loads(line) for line in (directory / "a1/rejected.jsonl").read_text().splitlines()]
+        assert sorted(each.get("kind", "damaged") for each in aside) == ["damaged", "metrics"], directory
+        step += every
+    assert step > 10
+
+
+def put_aside(directory: Path) -> list[int]:
+    """Steps of the evaluations that were put aside."""
+    file = directory / "a1/rejected.jsonl"
+    lines = file.read_text().splitlines(keepends=True) if file.exists() else []
+    whole = [line for line in lines if line.endswith("\n")]
+    return sorted(each["step"] for line in whole for each in json.loads(line)["body"]["evaluations"])
 
 
 def on_disk(queue: Path) -> list[int]:

@@ -26,6 +26,8 @@ DOORS = {
     "GET /v1/sweeps": READ,
     "GET /v1/sweeps/{sweep_id}": READ,
     "PATCH /v1/sweeps/{sweep_id}": OPERATE,
+    "POST /v1/sweeps/{sweep_id}:archive": OPERATE,
+    "POST /v1/sweeps/{sweep_id}:restore": OPERATE,
     "POST /v1/sweeps/{sweep_id}/seeds": OPERATE,
     "POST /v1/sweeps/{sweep_id}/arms": OPERATE,
     "POST /v1/sweeps/{sweep_id}:stop": OPERATE,

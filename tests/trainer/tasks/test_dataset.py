@@ -369,6 +369,20 @@ def test_a_run_trains_a_model_on_a_mixture_and_judges_it_on_sets_apart(tokenizer
     assert max(rate for rate in rewards if rate is not None) > 0
 
 
+def test_a_text_that_many_rows_of_parquet_have_is_in_memory_once(tmp_path):
+    from trainer.tasks import rows
+
+    arrow = pytest.importorskip("pyarrow")
+    many, same = tmp_path / "many.parquet", arrow.array(["What is 1 + 1?", "2"])
+    numbers = arrow.array([0, 0, 0])
+    prompts, answers = (arrow.DictionaryArray.from_arrays(indices, same) for indices in (numbers, arrow.array([1] * 3)))
+    columns = {"prompt": prompts, "answer": answers, "unread": prompts}
+    arrow.parquet.write_table(arrow.table(columns), many, row_group_size=2)
+    found = rows.read_rows("task.train", str(many), {"math": "math"})
+    assert [(row.prompt, row.answer) for row in found] == [("What is 1 + 1?", "2")] * 3
+    assert len({id(row.prompt) for row in found}) == 1
+
+
 def test_more_than_memory_holds_is_refused_while_it_is_read(write, tmp_path, monkeypatch):
     from trainer.tasks import rows
 
