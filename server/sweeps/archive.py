@@ -54,10 +54,9 @@ def restore_sweep(session: Session, sweep_id: str, *, actor: str) -> Sweep:
 
 
 def _locked(session: Session, sweep_id: str) -> tuple[Sweep, list[Run]]:
-    """The sweep and its runs, held. Runs first, as where one ends and tells its sweep; read again after the sweep is
-    held, for it may have been extended meanwhile."""
-    mine = select(Run).where(Run.sweep_id == sweep_id).order_by(*IN_LINE)
-    held = mine.with_for_update(key_share=True).execution_options(populate_existing=True)
-    session.scalars(held).all()
+    """The sweep and its runs, held. Runs first, as where one ends and tells its sweep. It may have been extended
+    meanwhile: new ones are read, and not waited for, since whoever holds one may wait for the sweep."""
+    mine = select(Run).where(Run.sweep_id == sweep_id).order_by(*IN_LINE).execution_options(populate_existing=True)
+    session.scalars(mine.with_for_update(key_share=True)).all()
     sweep = lock_sweep(session, sweep_id)
-    return sweep, list(session.scalars(held))
+    return sweep, list(session.scalars(mine))
