@@ -18,7 +18,7 @@ from server.errors import Invalid
 from server.events.models import OFF_THE_CHART, Event
 from server.forecasts.ending import is_withheld
 from server.forecasts.models import Forecast, Recommendation
-from server.labels.service import tagged, tags_of
+from server.labels.service import tags_of
 from server.metrics.curve import Outline, Point, end_of_curve, outlines
 from server.metrics.models import Evaluation
 from server.metrics.variance import standard_error
@@ -26,6 +26,7 @@ from server.mlflow.models import MlflowRun
 from server.recipes.models import RecipeRow
 from server.runs.models import Run
 from server.runs.schemas import RunView
+from server.runs.service import is_tagged
 from server.runs.states import TERMINAL, Status
 from server.sweeps.models import Sweep, SweepComparison
 
@@ -60,7 +61,8 @@ def filtered_runs(chosen: RunFilter) -> Select[Any]:
     query = _in_state(select(Run).where(_put_away(chosen)), chosen.state)
     if chosen.sweep:
         query = query.where(Run.sweep_id == chosen.sweep)
-    query = tagged(query, Run, [chosen.tag] if chosen.tag else [])
+    if chosen.tag:
+        query = query.where(is_tagged(chosen.tag))
     if chosen.text:
         wanted = chosen.text.strip()
         named = (column.icontains(wanted, autoescape=True) for column in (Run.name, Run.arm, Run.task))
@@ -73,10 +75,12 @@ def _put_away(chosen: RunFilter) -> ColumnElement[bool]:
 
 
 def tags_to_choose(session: Session, chosen: RunFilter) -> list[str]:
-    """The tags of all runs that are listed, or of all archived ones, those that most have first; and the one that is
-    chosen already."""
-    offered = tags_of(session, select(Run).where(_put_away(chosen)), Run)
-    return offered if chosen.tag is None or chosen.tag in offered else [*offered, chosen.tag]
+    """The tags of all runs that are listed, or of all archived ones, those that most have first; those of their sweeps;
+    and the one that is chosen already."""
+    runs = select(Run).where(_put_away(chosen))
+    of_sweeps = select(Sweep).where(Sweep.id.in_(runs.with_only_columns(Run.sweep_id)))
+    offered = [*tags_of(session, runs, Run), *tags_of(session, of_sweeps, Sweep), *([chosen.tag] if chosen.tag else [])]
+    return list(dict.fromkeys(offered))
 
 
 def there_are(session: Session, run_ids: Sequence[str]) -> list[str]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, func, literal_column, select
+from sqlalchemy import ColumnElement, Select, and_, func, literal_column, select
 from sqlalchemy.orm import Session
 
 from forecurve.limits import MOST_TAGS
@@ -70,9 +70,8 @@ def _listed(tags: Sequence[str]) -> str:
     return ", ".join(tags) or "no tags"
 
 
-def tagged(query: Select[Any], kind: type[Labels], tags: Sequence[str]) -> Select[Any]:
-    """Those of `query` that have all of the tags; without any, all."""
-    return query.where(kind.tags.contains(list(tags)), kind.tags != _NONE) if tags else query
+def has_tag(kind: type[Labels], tag: str) -> ColumnElement[bool]:
+    return and_(kind.tags.contains([tag]), kind.tags != _NONE)
 
 
 def tags_of(session: Session, query: Select[Any], kind: type[Labels]) -> list[str]:

@@ -7,18 +7,19 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import func, select
-from sqlalchemy.orm import Session
+from sqlalchemy import ColumnElement, func, select
+from sqlalchemy.orm import Session, aliased
 
 from forecurve.recipes import SECONDS_PER_UNIT, Recipe
 from server.access.service import mint
 from server.errors import Invalid, NotFound
 from server.events.outbox import enqueue
 from server.events.service import record
-from server.labels.service import tagged
+from server.labels.service import has_tag
 from server.pagination import newest_first
 from server.recipes.models import RecipeRow
 from server.recipes.service import needed, resolve, store
+from server.sweeps.models import Sweep
 
 from . import fencing
 from .history import record_of
@@ -106,7 +107,14 @@ def list_runs(
         query = query.where(Run.name == name)
     if task is not None:
         query = query.where(Run.task == task)
-    return newest_first(session, tagged(query, Run, tags), Run.id, cursor, limit)
+    return newest_first(session, query.where(*map(is_tagged, tags)), Run.id, cursor, limit)
+
+
+def is_tagged(tag: str) -> ColumnElement[bool]:
+    """By itself, or by its sweep."""
+    own, other = aliased(Run), aliased(Run)
+    of_sweeps = select(other.id).join(Sweep, Sweep.id == other.sweep_id).where(has_tag(Sweep, tag))
+    return Run.id.in_(select(own.id).where(has_tag(own, tag)).union_all(of_sweeps))  # an `or` would ask every run
 
 
 def count_runs(session: Session) -> dict[str, int]:

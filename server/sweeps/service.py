@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 
 from server.errors import Conflict, NotFound
 from server.events.service import record
-from server.labels.service import relabel, tagged
+from server.labels.service import has_tag, relabel
 from server.pagination import newest_first
 from server.recipes.service import store_all
 from server.runs.models import Run
@@ -99,7 +99,7 @@ def list_sweeps(
     query = select(Sweep).where(Sweep.archived_at.is_not(None) if archived else Sweep.archived_at.is_(None))
     if name is not None:
         query = query.where(Sweep.name == name)
-    return newest_first(session, tagged(query, Sweep, tags), Sweep.id, cursor, limit)
+    return newest_first(session, query.where(*(has_tag(Sweep, tag) for tag in tags)), Sweep.id, cursor, limit)
 
 
 def change_sweep(session: Session, sweep_id: str, body: SweepChange, *, actor: str) -> Sweep:

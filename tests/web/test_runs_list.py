@@ -15,6 +15,7 @@ from server.forecasts.models import Forecast
 from server.metrics.curve import validation_curve
 from server.metrics.models import Evaluation
 from server.runs.models import Run
+from server.sweeps.models import Sweep
 from tests.conftest import Clock
 from tests.server.counting import counted
 from tests.web import seeding
@@ -249,9 +250,13 @@ def test_runs_are_found_by_their_tags_and_say_them(
     with sessions.begin() as session:
         session.get_one(Run, seeded.control).tags = ["a & b", "paper"]
         session.get_one(Run, seeded.arm).tags = ["paper"]
+        session.get_one(Sweep, seeded.sweep).tags = ["of the sweep"]
     html = site.get("/runs").text
     assert re.findall(r'<option value="(a &amp; b|paper)"', html) == ["paper", "a &amp; b"]  # what most have first
     assert '<a class="tag" href="/runs?tag=a+%26+b">a &amp; b</a>' in html
+    assert '<option value="of the sweep"' in html
+    by_sweep = re.findall(r'<tr id="(\w+)"', site.get("/runs?tag=of+the+sweep").text)
+    assert sorted(by_sweep) == sorted([seeded.control, seeded.arm, seeded.queued])
     found = site.get("/runs?tag=a+%26+b").text
     assert re.findall(r'<tr id="(\w+)"', found) == [seeded.control]
     assert '<option value="a &amp; b" selected>' in found

@@ -14,8 +14,9 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from forecurve.limits import MOST_TAGS
 from server.labels.schemas import LabelChange
-from server.labels.service import relabel, tagged
+from server.labels.service import relabel
 from server.runs.models import Run
+from server.runs.service import is_tagged
 from tests.server.forecasts.seeds import make_sweep
 from tests.server.reporting import Headers, external_run
 
@@ -94,6 +95,17 @@ def test_lists_are_narrowed_to_what_has_all_of_the_tags(
             assert [item["id"] for item in items] == those
 
 
+def test_runs_are_found_by_the_tags_of_their_sweep_too(api: TestClient, headers: Headers) -> None:
+    sweep = api.post("/v1/sweeps", json=LEAVE_ONE_OUT | {"tags": ["paper"]}, headers=headers["operate"]).json()
+    first, second = (run["id"] for run in sweep["runs"])
+    other = external_run(api, headers, tags=["paper"]).run_id
+    change(api, headers, f"/v1/runs/{first}", tags=["odd"])
+    for query, those in (("tag=paper", [other, second, first]), ("tag=paper&tag=odd", [first])):
+        items = api.get(f"/v1/runs?{query}", headers=headers["read"]).json()["items"]
+        assert [item["id"] for item in items] == those
+    assert items[0]["tags"] == ["odd"]
+
+
 def test_the_history_says_what_was_changed_and_nothing_where_nothing_was(
     api: TestClient, headers: Headers, door: str
 ) -> None:
@@ -134,7 +146,7 @@ def test_a_sweep_gets_another_name(api: TestClient, headers: Headers, sessions: 
 
 def test_what_has_a_tag_is_found_by_the_index_of_tags(session: Session) -> None:
     session.execute(text("SET LOCAL enable_seqscan = off"))
-    query = tagged(select(Run.id), Run, ["a"]).compile(session.get_bind())
+    query = select(Run.id).where(is_tagged("a")).compile(session.get_bind())
     plan = session.connection().exec_driver_sql(f"EXPLAIN {query}", query.params).scalars()
     assert "ix_runs_tags" in "\n".join(plan)
 
