@@ -5,18 +5,17 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from server.alerts.models import ALERTS, OF_ADVICE, OF_ENDS, Channel
+from server.alerts.models import Channel
 
 from .forms import Told, letter, slack
 from .mail import Letter
 
 TITLE = "Test message"
-_WHAT = {ALERTS: "Alerts", OF_ADVICE: "Advice", OF_ENDS: "News"}
 
 
 def trial_message(channel: Channel, *, public_url: str, now: datetime) -> dict[str, Any] | Letter:
     """What `channel` is sent when a person wants to see whether it works."""
-    text = f"This is a test. {_WHAT[channel.hears[0]]} for the channel {channel.name} arrive here."
+    text = f"This is a test. The channel {channel.name} is told of {' and '.join(channel.hears)} here."
     url = f"{public_url.rstrip('/')}/alerts"
     if channel.kind == "webhook":
         data = {"channel": {"id": channel.id, "name": channel.name}, "text": text, "url": url}
