@@ -30,6 +30,7 @@ class Composed(BaseModel):
         changes: `field = value`, one a line.
         factors: `field = value, value`, one a line.
         seeds: whole numbers, `0, 1, 2` or `0-4`.
+        tags: with commas between them.
         sent: whether somebody has sent it; a form that was only opened is at no fault yet.
     """
 
@@ -41,6 +42,8 @@ class Composed(BaseModel):
     factors: str = ""
     seeds: str = "0"
     policy: Literal["advise", "auto"] = "advise"
+    tags: str = ""
+    note: str = ""
     sent: bool = False
 
     @property
@@ -79,7 +82,12 @@ class Composed(BaseModel):
         body |= {"changes": changes} if changes else {}
         if design is not None:
             body |= {"design": design | {"seeds": seeds}, "policy": self.policy}
-        return body
+        return body | self._labels()
+
+    def _labels(self) -> dict[str, Any]:
+        tags = [tag.strip() for tag in self.tags.split(",") if tag.strip()]
+        note = self.note.replace("\r\n", "\n").strip()
+        return ({"tags": tags} if tags else {}) | ({"note": note} if note else {})
 
     def control_of(self, field: str) -> str:
         """The control of the form that a fault of the service is about."""
@@ -89,6 +97,8 @@ class Composed(BaseModel):
             return {"seeds": "seeds", "ingredients": "ingredient"}.get(part, varied)
         if field in ("preset", "recipe_id"):
             return "base"
+        if field == "note" or field.startswith("tags"):
+            return field.partition(".")[0]
         tried = [line.partition("=")[0].strip() for line in _lines(self.factors)]
         return "name" if field == "name" else "factors" if varied == "factors" and field in tried else "changes"
 
@@ -175,5 +185,6 @@ def as_command(body: dict[str, Any]) -> str:
     if "preset" not in body:
         return ""
     sets = [f"--set {shlex.quote(f'{path}={json.dumps(value)}')}" for path, value in body.get("changes", {}).items()]
-    name = [f"--name {shlex.quote(body['name'])}"] if "name" in body else []
-    return " ".join(["forecurve run submit", f"--preset {shlex.quote(body['preset'])}", *sets, *name])
+    told = [("name", body.get("name")), *(("tag", tag) for tag in body.get("tags", [])), ("note", body.get("note"))]
+    flags = [f"--{flag} {shlex.quote(value)}" for flag, value in told if value]
+    return " ".join(["forecurve run submit", f"--preset {shlex.quote(body['preset'])}", *sets, *flags])

@@ -64,6 +64,19 @@ def test_a_run_has_no_design() -> None:
     assert composed.body() == {"preset": "scalerl", "changes": {"seed": 3}}
 
 
+def test_labels_are_those_of_what_is_made() -> None:
+    composed = Composed(kind="run", tags=" paper,, for Monday ", note="\r\nwhy\r\nnot? ", sent=True)
+    assert composed.body() == {"preset": "scalerl", "tags": ["paper", "for Monday"], "note": "why\nnot?"}
+    assert shlex.split(as_command(composed.body()))[5:] == [
+        "--tag",
+        "paper",
+        "--tag",
+        "for Monday",
+        "--note",
+        "why\nnot?",
+    ]
+
+
 def test_every_text_that_cannot_be_read_is_told_at_once() -> None:
     composed = Composed(kind="one_factor", changes="nonsense", factors="also", seeds="x", sent=True)
     with pytest.raises(RecipeError) as error:
@@ -104,6 +117,7 @@ def test_the_file_for_a_terminal_is_the_same_sweep(
 ) -> None:
     design = {"kind": "one_factor", "factors": {"algorithm.loss": ["dapo", "gspo"]}, "seeds": seeds}
     body = {"name": "ä: {x}", "preset": "scalerl", "changes": changes, "design": design, "policy": "auto"}
+    body |= {"tags": ["a: b", "c"], "note": "first\nsecond: {x}"}
     file = tmp_path_factory.mktemp("sweep") / "sweep.yaml"
     Path(file).write_text(as_command(body))
     assert sweep_request(file) == body
@@ -134,6 +148,8 @@ def test_what_no_terminal_can_say_has_no_command() -> None:
         ("preset", "run", "base"),
         ("recipe_id", "run", "base"),
         ("name", "run", "name"),
+        ("tags.1", "run", "tags"),
+        ("note", "grid", "note"),
         ("budget.compute", "grid", "changes"),
         ("algorithm.los", "grid", "factors"),
         ("algorithm.los", "leave_one_out", "changes"),

@@ -69,6 +69,12 @@ def test_a_run_is_submitted_likewise(site: TestClient, sessions: sessionmaker[Se
         assert session.scalars(select(Run.budget_compute)).all() == [7]
 
 
+def test_tags_and_a_note_go_along(site: TestClient) -> None:
+    path, body, _ = submission(site.get("/new", params=GRID | {"tags": "paper, x", "note": "which\nloss?"}).text)
+    made = site.post(path, json=body, headers={"origin": str(site.base_url)}).json()
+    assert (made["tags"], made["note"]) == (["paper", "x"], "which\nloss?")
+
+
 @pytest.mark.parametrize(
     ("asked", "said", "control"),
     [
@@ -80,6 +86,8 @@ def test_a_run_is_submitted_likewise(site: TestClient, sessions: sessionmaker[Se
         ({"base": "recipe:rec_none"}, "recipe_id = rec_none : no such recipe", "base"),
         ({"base": "\x00"}, "preset", "base"),
         ({"name": "a\x07"}, "name", "name"),
+        ({"tags": "paper, " + "x" * 65}, "tags.1", "tags"),
+        ({"note": "a\x07"}, "note", "note"),
     ],
 )
 def test_a_fault_is_told_with_its_field_and_marked(

@@ -23,16 +23,17 @@ def shown(page: Any) -> list[str]:
 def test_a_sweep_is_composed_planned_and_submitted(page: Any, site: Site) -> None:
     page.goto("/sweeps")
     page.click("text=New sweep")
-    assert shown(page) == ["base", "changes", "ingredient", "kind", "name", "policy", "seeds"]
+    assert shown(page) == ["base", "changes", "ingredient", "kind", "name", "note", "policy", "seeds", "tags"]
     assert page.inner_text("#planned .primary") == "Submit 9 runs"
     page.check("[value=one_factor]")
-    assert shown(page) == ["base", "changes", "factors", "kind", "name", "policy", "seeds"]
+    assert shown(page) == ["base", "changes", "factors", "kind", "name", "note", "policy", "seeds", "tags"]
     assert page.is_hidden("#planned .primary")
     assert page.is_visible("[data-stale]")
     page.fill("[name=factors]", "optimizer.learning_rate = 1e-4, 1e-3")
     page.fill("[name=changes]", "budget.compute = 5")
     page.fill("[name=seeds]", "0-2")
     page.fill("[name=name]", "learning rates")
+    page.fill("[name=tags]", "paper")
     page.keyboard.press("Enter")
     page.wait_for_selector("#planned .primary:has-text('Submit 9 runs')")
     assert parse_qs(urlsplit(page.url).query)["seeds"] == ["0-2"]
@@ -49,6 +50,7 @@ def test_a_sweep_is_composed_planned_and_submitted(page: Any, site: Site) -> Non
     with site.sessions() as session:
         sweep = session.get_one(Sweep, page.url.rpartition("/")[2])
         assert sweep.design["seeds"] == [0, 1, 2]
+        assert sweep.tags == ["paper"]
 
 
 def test_a_run_is_submitted_likewise_and_what_the_service_refuses_is_said(
@@ -56,7 +58,7 @@ def test_a_run_is_submitted_likewise_and_what_the_service_refuses_is_said(
 ) -> None:
     page.goto("/runs")
     page.click("text=New run")
-    assert shown(page) == ["base", "changes", "kind", "name"]
+    assert shown(page) == ["base", "changes", "kind", "name", "note", "tags"]
     page.route("**/v1/runs", lambda route: route.abort())
     page.click("#planned .primary")
     page.wait_for_selector("#notice:has-text('The server does not answer')")
