@@ -13,13 +13,16 @@ from io import FileIO
 from pathlib import Path
 from typing import Any
 
+_BLOCK = 1 << 16
+
 
 class Aside:
     """Lines that are added to a file; any thread may call it. It is made when there is something to put into it."""
 
     def __init__(self, path: Path):
         self.path = path
-        self._lock = threading.RLock()  # held for no fsync: the training loop puts aside too
+        self._lock = threading.RLock()  # held for no fsync, and no reading: the training loop puts aside too
+        self._once = threading.RLock()
         self._known: set[bytes] | None = None
 
     def add(self, thing: Mapping[str, Any], answer: Mapping[str, Any]) -> None:
@@ -31,11 +34,12 @@ class Aside:
         """Append a thing unless it stands here, and wait for the disk: whoever noted then that it is done with may
         have been killed before he could, and so may his machine after it."""
         told = _json(dict(thing))
-        with self._lock:
+        with self._once:
             if self._known is None:
                 self._known = self._read()
             if _mark(told) not in self._known:
-                self._append(told, answer)
+                with self._lock:
+                    self._append(told, answer)
                 self._known.add(_mark(told))
         with self.path.open("rb") as file:
             os.fsync(file.fileno())
@@ -62,10 +66,14 @@ class Aside:
 
 def _cut(file: FileIO) -> int:
     """Cut off a line that a crash left half-written, and answer where the file ends then."""
-    end = file.seek(0, os.SEEK_END)
-    if end and os.pread(file.fileno(), 1, end - 1) != b"\n":
-        file.seek(0)
-        end = sum(len(line) for line in file if line.endswith(b"\n"))
+    size = end = file.seek(0, os.SEEK_END)
+    while end:
+        begin = max(0, end - _BLOCK)
+        if whole := os.pread(file.fileno(), end - begin, begin).rfind(b"\n") + 1:
+            end = begin + whole
+            break
+        end = begin
+    if end < size:
         file.truncate(end)
     return end
 

@@ -67,7 +67,7 @@ class Asked:
 
     def _labels(self) -> dict[str, Any]:
         """What a run is given once; it has them whatever it is asked to go on with."""
-        labels = {"tags": _each_once(self.tags), "note": self.note}
+        labels = {"tags": _each_once(self.tags), "note": _one_way(self.note or "")}
         return {field: told for field, told in labels.items() if told}
 
     def _traits(self, unit: str | None) -> dict[str, Any]:
@@ -111,6 +111,11 @@ def _each_once(tags: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(tag.strip() for tag in tags))
 
 
+def _one_way(note: str) -> str:
+    """A note as it is checked and sent: the service would count both signs of `\\r\\n`, and strips less than Python."""
+    return note.strip().replace("\r\n", "\n")
+
+
 def _check_tags(tags: Any) -> None:
     """As the service takes them, like a unit: nothing else of the run should wait for a tag to be mended."""
     if isinstance(tags, str) or not isinstance(tags, Sequence):
@@ -127,7 +132,7 @@ def _check_tags(tags: Any) -> None:
 
 
 def _check_note(note: str) -> None:
-    shown = note.strip().replace("\r\n", "\n")
+    shown = _one_way(note)
     if len(shown) > MOST_NOTE:
         raise ClientError(f"note has {len(shown):,} characters; it may have {MOST_NOTE:,}")
     obeyed = next((sign for sign in shown if is_obeyed(sign) and sign not in "\n\t"), None)

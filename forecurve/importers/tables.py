@@ -192,7 +192,7 @@ def _visible_names(cells: dict[str, Any]) -> dict[str, Any]:
 def parquet_rows(path: Path) -> list[Row]:
     """The rows of a Parquet file, without lists, which are neither numbers nor names.
 
-    CurveFileError where it cannot be read, or has two columns of one name.
+    CurveFileError where it cannot be read, has two columns of one name, or nothing but lists.
     """
     with parquet_file(path) as file:
         for name, count in Counter(file.schema_arrow.names).items():
@@ -201,6 +201,9 @@ def parquet_rows(path: Path) -> list[Row]:
                 raise CurveFileError(where, f"{count} columns", "this column is needed once", "rename the others")
         _refuse_too_many(path, file.metadata.num_rows, len(file.schema_arrow.names))
         columns = single(file)
+        if file.schema_arrow.names and not columns:
+            told = "it has lists only, which are neither numbers nor names"
+            raise CurveFileError("file", path.name, told, "name a log of a run")
         refuse_large(path, file, columns, as_a_whole=True)
         known: dict[str, str] = {}
         found = (row for batch in batches(file, columns) for row in rows_in(batch, known))

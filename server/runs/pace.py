@@ -18,7 +18,8 @@ from .states import Status
 _LATELY = 6  # evaluations
 _LEAST = 3  # at times of their own
 _AT_ONCE = timedelta(milliseconds=50)  # what a follower reports when it catches up came at no pace
-_LONGEST = timedelta(days=3650)
+LONGEST = timedelta(days=3650)
+"""Whatever would take longer is not foretold."""
 
 
 class _Point(NamedTuple):
@@ -61,4 +62,4 @@ def _spent_at(budget: float, lately: Sequence[_Point], progress: Progress | None
         at, when = progress.compute, progress.heartbeat_at
     took_s = (last.time - first.time).total_seconds()
     left_s = max(budget - at, 0.0) / (last.compute - first.compute) * took_s
-    return when + timedelta(seconds=left_s) if left_s < _LONGEST.total_seconds() else None
+    return when + timedelta(seconds=left_s) if left_s < LONGEST.total_seconds() else None

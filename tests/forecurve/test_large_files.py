@@ -109,6 +109,13 @@ def test_a_row_that_is_a_list_without_end_is_refused_or_left_out(
     assert [row.cells for row in tables.parquet_rows(file)] == [{"series": "a", "compute": 1.0}]
 
 
+def test_a_file_of_lists_only_is_called_so(tmp_path: Path) -> None:
+    file = tmp_path / "a.parquet"
+    parquet.write_table(arrow.table({"tokens": [[1]] * 3}), file)
+    with pytest.raises(CurveFileError, match="it has lists only"):
+        tables.parquet_rows(file)
+
+
 def test_a_column_of_all_groups_of_rows_together_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parquet_files, "MOST_IN_A_CHUNK", 3 << 20)
     file = tmp_path / "a.parquet"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +14,7 @@ from typing import TextIO
 import pytest
 
 from forecurve import patient_output
+from forecurve.cli.supervisor.console import UpConsole
 from forecurve.patient_output import MOST_HELD, is_behind, leave, patient
 
 FULL = 1 << 17
@@ -46,23 +49,61 @@ def test_what_is_not_read_is_held_and_read_later_in_order(pipe: tuple[int, TextI
     assert read(reading, 6) == "after\n"
 
 
-def test_what_is_too_much_is_counted(pipe: tuple[int, TextIO]) -> None:
+def test_what_is_too_much_is_left_out_by_whole_lines_and_counted(pipe: tuple[int, TextIO]) -> None:
     reading, stream = pipe
     output = patient(stream)
-    line = "x" * 1023 + "\n"
-    lines = 2 * (MOST_HELD // len(line))
+    lines = 2 * (MOST_HELD // 101)
     for _ in range(lines):
-        output.write(line)
-    said = ""
-    while is_behind(output):
-        said += read(reading, len(line))
-    output.write("and on\n")
+        print("x" * 100, file=output, flush=True)
+    said, there, left_out = "", 0, 0
+    while there + left_out < lines:
+        said += os.read(reading, 1 << 16).decode()
+        there = len(re.findall(r"^x{100}\n", said, re.MULTILINE))
+        left_out = sum(map(int, re.findall(r"^\((\d+) lines? (?:is|are) left out: .*\n", said, re.MULTILINE)))
+    assert (there + left_out, there + said.count("left out")) == (lines, said.count("\n"))
+    assert there * 101 >= MOST_HELD
+    print("and on", file=output)
+    assert read(reading, 7) == "and on\n"
+
+
+def test_what_is_long_is_left_out_only_where_nobody_reads(pipe: tuple[int, TextIO]) -> None:
+    reading, stream = pipe
+    output = patient(stream)
+    output.write("x" * 2 * MOST_HELD + "\n")
+    assert read(reading, 2 * MOST_HELD + 1).endswith("x\n")
+
+
+def test_a_line_is_written_as_a_whole_and_its_beginning_when_it_is_flushed(
+    pipe: tuple[int, TextIO], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[bytes] = []
+    monkeypatch.setattr(os, "write", lambda fd, text: written.append(bytes(text)) or len(text))
+    output = patient(pipe[1])
+    print("a", "line", file=output)
+    print("begun", end="", file=output, flush=True)
+    output.writelines(["and ", "ended\n"])
+    output.write("no end")
     leave(output, 30)
-    said += os.read(reading, 1 << 20).decode()
-    found = re.fullmatch(r"((?:x+\n)+)\((\d+) lines are left out: too many were not read\)\nand on\n", said)
-    assert found is not None
-    assert found[1].count("\n") + int(found[2]) == lines
-    assert len(found[1]) >= MOST_HELD
+    assert written == [b"a line\n", b"begun", b"and ended\n", b"no end"]
+
+
+def test_a_terminal_that_others_made_answer_at_once_is_waited_for_too(pipe: tuple[int, TextIO]) -> None:
+    reading, stream = pipe
+    os.set_blocking(stream.fileno(), False)
+    output = patient(stream)
+    print("x" * FULL, file=output)
+    print("and on", file=output)
+    assert read(reading, FULL + 8).endswith("x\nand on\n")
+
+
+def test_a_stream_that_is_not_there_stays_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", None)
+    said = io.StringIO()
+    monkeypatch.setattr(sys, "stdout", said)
+    console = UpConsole(as_json=False)
+    console.began("1", "here")
+    console.leave()
+    assert said.getvalue() == ""
 
 
 def test_nobody_waits_for_long_at_the_end(pipe: tuple[int, TextIO]) -> None:

@@ -11,6 +11,8 @@ from forecurve.recipes.schema import Budget
 from trainer.terminal import say
 
 BAR_WIDTH = 24
+_STOPPED = 2000
+"""Characters that a terminal which goes on has read in no time."""
 
 
 class Progress:
@@ -23,7 +25,7 @@ class Progress:
 
     def show(self, text: str, step: int, compute: float) -> None:
         """What is going on now; only a terminal sees it, and one that is stopped is to see what is going on later."""
-        if self._live and not is_behind(self._stream):
+        if self._live and not is_behind(self._stream, by=_STOPPED):
             spent = f"{compute:.1f} of {self._budget.compute:g} {self._budget.unit}"
             say(f"\r\033[K{self._bar(step, compute)}  step {step}  {spent}  {text}", self._stream, end="")
 

@@ -22,7 +22,7 @@ class UpConsole:
     def __init__(self, *, as_json: bool):
         self._as_json = as_json
         self._streams = patient_output.patient(sys.stdout), patient_output.patient(sys.stderr)
-        self._out = Console(file=self._streams[1], highlight=False, soft_wrap=True)
+        self._out = Console(file=self._streams[1], stderr=True, highlight=False, soft_wrap=True)
 
     def leave(self) -> None:
         """Let what was said be read, and wait for it no longer than a moment."""

@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 from sqlalchemy import select, text
 from sqlalchemy.orm import Session, sessionmaker
 
-from forecurve.limits import MOST_TAGS
-from server.labels.schemas import LabelChange
+from forecurve.client.asking import Asked
+from forecurve.client.errors import ClientError
+from forecurve.limits import MOST_NOTE, MOST_TAGS
+from server.labels.schemas import LabelChange, Labelled
 from server.labels.service import relabel
 from server.runs.models import Run
 from server.runs.service import is_tagged
@@ -149,6 +151,22 @@ def test_what_has_a_tag_is_found_by_the_index_of_tags(session: Session) -> None:
     query = select(Run.id).where(is_tagged("a")).compile(session.get_bind())
     plan = session.connection().exec_driver_sql(f"EXPLAIN {query}", query.params).scalars()
     assert "ix_runs_tags" in "\n".join(plan)
+
+
+SIGNS = st.text(st.sampled_from("a, \n\r\t\x0b\x1b\x1c\x1f\x85\u200b\u2028\u3000\U0001f600"), max_size=6)
+
+
+@given(note=SIGNS, tags=st.lists(SIGNS, max_size=3))
+def test_what_the_client_takes_is_taken_by_the_service(note: str, tags: list[str]) -> None:
+    try:
+        asked = Asked(note=note, tags=tags)
+    except ClientError:
+        return
+    Labelled.model_validate({name: told for name, told in asked.new_run().items() if name in ("note", "tags")})
+
+
+def test_a_long_note_with_the_ends_of_lines_of_windows_is_taken() -> None:
+    Labelled.model_validate({"note": Asked(note="x\r\n" * (MOST_NOTE // 2)).new_run()["note"]})
 
 
 TAGS = st.lists(st.sampled_from("abcdefghijklmnopqrstuvwxyz"), max_size=12)

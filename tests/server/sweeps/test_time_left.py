@@ -91,3 +91,32 @@ def test_it_is_in_the_api(api: TestClient, headers: Headers, sessions: Sessions)
     with sessions.begin() as session:
         session.get_one(Run, run.id).status = Status.STOPPED
     assert api.get(f"/v1/sweeps/{sweep.id}", headers=headers["read"]).json()["through_at"] is None
+
+
+def test_what_is_to_end_anyhow_takes_no_whole_budget_more(session: Session) -> None:
+    sweep = make_sweep(session)
+    training(session, sweep, 10)
+    for status in ("stopping", "pausing"):
+        make_run(session, sweep_id=sweep.id, status=status, started_at=BEGAN)
+    make_run(session, sweep_id=sweep.id, status="queued", attempt=0, desired_state="stop")
+    assert minutes(session, sweep) == pytest.approx(100)
+
+
+def test_a_run_that_is_silent_or_has_said_little_has_trained_since_it_began(session: Session) -> None:
+    sweep = make_sweep(session)
+    training(session, sweep, 10)
+    for status in ("suspect", "running"):
+        make_run(session, sweep_id=sweep.id, status=status, started_at=BEGAN + timedelta(minutes=20))
+    assert minutes(session, sweep) == pytest.approx(120)
+    make_run(session, sweep_id=sweep.id, status="running", attempt=2, started_at=BEGAN)  # how far it was is not known
+    assert minutes(session, sweep) == pytest.approx(140)
+
+
+def test_nothing_is_said_of_what_would_take_many_years(session: Session) -> None:
+    sweep = make_sweep(session)
+    training(session, sweep, 60 * 24 * 300)
+    make_run(session, sweep_id=sweep.id, status="queued", attempt=0, budget_compute=1e9)
+    assert minutes(session, sweep) is None
+    for budget in (1e300, 100.0):
+        make_run(session, sweep_id=sweep.id, status="queued", attempt=0, budget_compute=budget)
+    assert minutes(session, sweep) is None

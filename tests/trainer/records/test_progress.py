@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import io
 import os
+import pty
 import re
 
 import pytest
 
+from forecurve.patient_output import patient
 from forecurve.recipes.schema import Budget
 from trainer.records.progress import BAR_WIDTH, Progress
 
@@ -34,6 +36,19 @@ def test_the_bar_is_the_share_of_the_limit_that_is_met_first(step, compute, shar
     assert bar.count("#") == BAR_WIDTH * share // 100
     assert len(bar) == BAR_WIDTH
     assert f"step {step}  {compute:.1f} of 60 CPU-seconds  reward 0.1" in text
+
+
+def test_a_terminal_that_reads_sees_what_is_going_on_after_each_line():
+    ours, theirs = pty.openpty()
+    with os.fdopen(theirs, "w") as terminal:
+        output = patient(terminal)
+        progress, said = Progress(Budget(), output), b""
+        for step in range(5):
+            progress.evaluation(step, 2.0, 0.25)
+            progress.show("it generates", step, 1.0)
+            while said.count(b"it generates") <= step:
+                said += os.read(ours, 4096)
+    os.close(ours)
 
 
 def test_elsewhere_there_is_a_line_an_evaluation_and_nothing_else():
