@@ -62,9 +62,11 @@ EVALUATED = """
 
 HAPPENED = """
     INSERT INTO events (kind, run_id, actor, evidence)
-      SELECT 'run.status', 'run_' || i, 'trainer', '{}' FROM generate_series(1, 5000) i;
+      SELECT 'run.status', 'run_' || i, 'trainer', '{}' FROM generate_series(1, 500) i;
     INSERT INTO events (kind, run_id, actor, evidence)
       SELECT 'evaluation', 'run_77', 'trainer', '{}' FROM generate_series(1, 5000);
+    INSERT INTO events (kind, run_id, actor, evidence)
+      SELECT 'evaluation', 'run_' || i, 'trainer', '{}' FROM generate_series(1, 5000) i, generate_series(1, 5);
     ANALYZE events;
 """
 
