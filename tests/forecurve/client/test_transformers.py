@@ -372,7 +372,7 @@ def test_two_processes_stop_at_the_same_step(service: Service, tmp_path: Path) -
         "ask = At(3, lambda: callback.run and callback.run._ask_to_stop('enough seen'))\n"
         "training = trainer(Path('out'), ask, callback, ddp_backend='gloo')\n"
         "training.train()\n"
-        "print('ended at', training.state.global_step)\n"
+        "print(f'ended at {training.state.global_step}\\n', end='')\n"  # in one piece: both write to one pipe
         "torch.distributed.destroy_process_group()  # left to the process' end, gloo once aborted it there\n"
     )
     address = {"FORECURVE_URL": service.url, "FORECURVE_TOKEN": service.token}
