@@ -162,7 +162,7 @@ def sweep_outline(session: Session, sweep: Sweep, now: datetime) -> SweepOutline
 def _said(session: Session, sweep: Sweep, runs: Sequence[RunView | RunOutline]) -> tuple[ComparisonView | None, str]:
     """The comparison, and the sentence about the sweep."""
     compared, reason = read_comparison(session, sweep.id)
-    comparison = compared and with_further_seeds(compared, runs)
+    comparison = with_further_seeds(compared, runs) if compared and sweep.archived_at is None else compared
     over = all(run.status in TERMINAL for run in runs)
     said = reason if comparison is None else afterwards(comparison) if over else comparison.sentence
     best = comparison.ranking.sentence if comparison and comparison.ranking else None

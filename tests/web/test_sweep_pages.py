@@ -174,6 +174,8 @@ def test_an_archived_sweep_is_in_a_list_of_its_own_and_is_not_extended(
     assert f'data-action="/v1/sweeps/{seeded.sweep}:archive"' in site.get(f"/sweeps/{seeded.sweep}").text
     site.post(f"/v1/sweeps/{seeded.sweep}:archive", headers={"Sec-Fetch-Site": "same-origin"})
     undecided(sessions, seeded, clock, seeds_needed=3)
+    (arm,) = site.get(f"/v1/sweeps/{seeded.sweep}").json()["comparison"]["arms"]
+    assert (arm["seeds_needed"], arm["further"]) == (3, None)
     page = site.get(f"/sweeps/{seeded.sweep}").text
     assert "archived now" in text_of(page)
     assert f'data-action="/v1/sweeps/{seeded.sweep}:restore"' in page
