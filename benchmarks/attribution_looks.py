@@ -21,7 +21,7 @@ from statistics import median
 
 import numpy as np
 from attribution import LAST, LEVEL, LOG_MIDS, RECIPES, ROPE, SEED_LOG_MID, SWEEPS, SeedEffect, Shift, simulate
-from common import answer, note, parser, table
+from common import answer_rows, note, parser
 
 from forecurve.science import Curve, fit
 from forecurve.science.attribution.comparison import ArmVerdict
@@ -167,10 +167,7 @@ def main() -> None:
                 watch_one(tally, kind, sweep, shares(order, asked.looks, len(sweep)), seen)
         rows += [tally.row(cell, order) for order, tally in tallies.items()]
         note(f"{cell}: {rows[-2]['ever']:.3f} and {rows[-1]['ever']:.3f} ever wrong")
-    if asked.json:
-        answer({"cells": rows})
-        return
-    table(list(rows[0]), [list(row.values()) for row in rows])
+    answer_rows(rows, asked.json)
 
 
 if __name__ == "__main__":

@@ -34,7 +34,7 @@ from attribution import (
     verdicts,
 )
 from attribution_looks import is_right, is_wrong
-from common import answer, note, parser, table
+from common import answer_rows, note, parser
 
 from forecurve.science.attribution.comparison import Comparison
 from forecurve.science.attribution.pool import PooledSeeds
@@ -173,10 +173,7 @@ def main() -> None:
             count(tally, looks, verdicts(alike.arms, SPREADS), runs, kind)
         rows.append(tally.row(cell))
         note(f"{kind} {tau} {begin}: done")
-    if asked.json:
-        answer({"cells": rows})
-        return
-    table(list(rows[0]), [list(row.values()) for row in rows])
+    answer_rows(rows, asked.json)
 
 
 if __name__ == "__main__":

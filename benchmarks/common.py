@@ -17,6 +17,14 @@ def parser(doc: str | None, runs: int | None = None) -> argparse.ArgumentParser:
     return made
 
 
+def answer_rows(rows: Sequence[dict[str, object]], as_json: bool) -> None:
+    """A row a cell, all with the same columns: as JSON, or as a table."""
+    if as_json:
+        answer({"cells": rows})
+    else:
+        table(list(rows[0]), [list(row.values()) for row in rows])
+
+
 def table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
     """Columns as wide as they need to be; the first to the left, the others to the right."""
     cells = [list(columns), *([cell(value) for value in row] for row in rows)]

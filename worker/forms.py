@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from .mail import Letter
@@ -18,17 +18,18 @@ _SECTION_CHARS = 3000
 class Told:
     """One message in words.
 
-    `title` heads it, `short` is for notifications and subjects, `link` is what a button says and where it leads,
-    `about` stands small below; messages of one `thread` are kept together by mail programs.
+    `title` heads it, and `short` stands for it in notifications and subjects, if it says anything else; `link` is what
+    a button says and where it leads, `about` stands small below; messages of one `thread` are kept together by mail
+    programs.
     """
 
     title: str
-    short: str
     text: str
     link: tuple[str, str]
     about: str
     thread: str
-    figures: Sequence[tuple[str, str]] = field(default=())
+    figures: Sequence[tuple[str, str]] = ()
+    short: str = ""
 
 
 def slack(told: Told) -> dict[str, Any]:
@@ -38,7 +39,7 @@ def slack(told: Told) -> dict[str, Any]:
     title = {"type": "plain_text", "text": _cut(told.title, _HEADER_CHARS), "emoji": True}
     figures = {"type": "section", "fields": [_field(name, value) for name, value in told.figures]}
     return {
-        "text": escape(told.short),
+        "text": escape(told.short or told.title),
         "blocks": [
             {"type": "header", "text": title},
             {"type": "section", "text": {"type": "mrkdwn", "text": _cut(escape(told.text), _SECTION_CHARS)}},
@@ -53,7 +54,7 @@ def letter(told: Told) -> Letter:
     """The same as plain text."""
     figures = "\n".join(f"{name}: {value}" for name, value in told.figures)
     text = "\n\n".join(part for part in (told.text, figures, told.link[1]) if part)
-    return Letter(told.short, f"{text}\n", told.thread)
+    return Letter(told.short or told.title, f"{text}\n", told.thread)
 
 
 def escape(text: str) -> str:

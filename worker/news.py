@@ -54,7 +54,6 @@ def _advice(session: Session, advice: Recommendation, base: str) -> News:
     view = run_view(session, run)
     told = Told(
         title=f"Advice: {advice.action} {run.name}",
-        short=f"Advice: {advice.action} {run.name}",
         text=advice.reason,
         link=("Open the run", f"{base}/runs/{run.id}"),
         about=advice.id,
@@ -68,10 +67,8 @@ def _advice(session: Session, advice: Recommendation, base: str) -> News:
 
 def _end_of_run(session: Session, run: Run, base: str) -> News:
     view = run_view(session, run)
-    title = f"{run.name} {_ENDED[run.status]}"
     told = Told(
-        title=title,
-        short=title,
+        title=f"{run.name} {_ENDED[run.status]}",
         text="\n".join(part for part in (view.sentence, run.reason if run.status == "failed" else None) if part),
         link=("Open the run", f"{base}/runs/{run.id}"),
         about=run.id,
@@ -84,10 +81,8 @@ def _end_of_run(session: Session, run: Run, base: str) -> News:
 def _end_of_sweep(session: Session, sweep: Sweep, base: str, now: datetime) -> News:
     outline = sweep_outline(session, sweep, now)
     (summary,) = sweep_summaries(session, [sweep])
-    title = f"Sweep {sweep.name} is over"
     told = Told(
-        title=title,
-        short=title,
+        title=f"Sweep {sweep.name} is over",
         text=outline.sentence,
         link=("Open the sweep", f"{base}/sweeps/{sweep.id}"),
         about=sweep.id,

@@ -20,5 +20,5 @@ def trial_message(channel: Channel, *, public_url: str, now: datetime) -> dict[s
     if channel.kind == "webhook":
         data = {"channel": {"id": channel.id, "name": channel.name}, "text": text, "url": url}
         return {"type": "channel.test", "timestamp": now.isoformat(), "data": data}
-    told = Told(TITLE, TITLE, text, ("Open the alerts", url), about=channel.id, thread=channel.id)
+    told = Told(TITLE, text, ("Open the alerts", url), about=channel.id, thread=channel.id)
     return slack(told) if channel.kind == "slack" else letter(told)

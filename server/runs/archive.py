@@ -65,18 +65,28 @@ def archive(session: Session, run_id: str, *, actor: str, now: datetime) -> Run:
     if not is_over(run):
         message = f"run {run.id} is {run.status}; only what is over can be archived, so stop it first"
         raise Conflict.field("status", run.status, message, state=run.status)
+    put_away(session, run, actor=actor, now=now)
+    session.flush()
+    return run
+
+
+def put_away(session: Session, run: Run, *, actor: str, now: datetime) -> None:
+    """The same of a run that is over and held."""
     if run.archived_at is None:
         run.archived_at = now
         record_of(session, run, "run.archived", actor=actor)
-        session.flush()
-    return run
 
 
 def restore(session: Session, run_id: str, *, actor: str) -> Run:
     """Take the run out of the archive. What was never there stays as it is."""
     run = lock_run(session, run_id)
+    take_out(session, run, actor=actor)
+    session.flush()
+    return run
+
+
+def take_out(session: Session, run: Run, *, actor: str) -> None:
+    """The same of a run that is held."""
     if run.archived_at is not None:
         run.archived_at = None
         record_of(session, run, "run.restored", actor=actor)
-        session.flush()
-    return run

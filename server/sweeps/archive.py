@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 
 from server.errors import Conflict
 from server.events.service import record
-from server.runs.history import record_of
+from server.runs.archive import put_away, take_out
 from server.runs.models import Run
 from server.runs.service import IN_LINE, is_over
 
@@ -32,9 +32,7 @@ def archive_sweep(session: Session, sweep_id: str, *, actor: str, now: datetime)
         sweep.archived_at = now
         record(session, "sweep.archived", actor=actor, sweep_id=sweep.id)
         for run in runs:
-            if run.archived_at is None:
-                run.archived_at = now
-                record_of(session, run, "run.archived", actor=actor)
+            put_away(session, run, actor=actor, now=now)
         session.flush()
     return sweep
 
@@ -47,8 +45,7 @@ def restore_sweep(session: Session, sweep_id: str, *, actor: str) -> Sweep:
         record(session, "sweep.restored", actor=actor, sweep_id=sweep.id)
         for run in runs:
             if run.archived_at == with_it:
-                run.archived_at = None
-                record_of(session, run, "run.restored", actor=actor)
+                take_out(session, run, actor=actor)
         session.flush()
     return sweep
 

@@ -215,7 +215,7 @@ class SweepRead(SweepSummary):
     sentence: str
     through_at: datetime | None = Field(
         description="When all of its runs will have spent their budgets: at the pace of those that train, the others "
-        "in the places of these. Null where nothing trains, or no pace can be told yet."
+        "in the places of these. Null where nothing trains, no pace can be told yet, or it would be years."
     )
     comparison: ComparisonView | None = Field(description="Null until the control and an arm have 4 evaluations.")
     runs: list[RunView]
