@@ -15,6 +15,7 @@ class Allocation:
     Attributes:
         kind: "look" (its evaluations help to choose) or "finish" (the chosen arm to its end).
         value: expected gain of the choice by looking, or of the chosen arm's reward by finishing it.
+        stop: compute on the way at which to plan anew; `to` where that is the next place to think.
     """
 
     arm: str
@@ -23,6 +24,7 @@ class Allocation:
     kind: str
     value: float
     reason: str
+    stop: float
 
     @property
     def spend(self) -> float:
@@ -32,6 +34,7 @@ class Allocation:
     def to_dict(self) -> dict[str, Any]:
         """JSON-safe; `start` is called `from`."""
         row = {"arm": self.arm, "from": self.start, "to": self.to, "spend": self.spend, "kind": self.kind}
+        row["stop"] = self.stop
         return dict(jsonable({**row, "value": self.value, "reason": self.reason}))
 
 

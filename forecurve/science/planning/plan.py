@@ -7,8 +7,8 @@ next (their results are not known, their precision is). What is left finishes th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,29 +16,27 @@ import numpy as np
 from forecurve.digits import as_given
 
 from ..arrays import FloatArray
-from ..checks import as_float, check_compute, check_difference, check_positive, whole_of
+from ..checks import as_float, check_compute, check_difference, check_kind, check_positive, whole_of
 from ..curves.alike import check_one_range, check_one_unit
 from ..curves.curve import Curve
-from ..curves.margins import SETTLED, SURE, least_gain, surely_below
+from ..curves.margins import SETTLED, least_gain
 from ..errors import PlanError
 from ..fitting.fit import Fit
 from ..fitting.given import Runs, fits_of
 from ..posterior.prior import Prior
 from ..values import estimate_of, jsonable
-from ..wording import compute_text, gain_text, share_text
-from .belief import Look
+from .allocating import Room, allocated
 from .dominated import dominated, p_within
 from .outlook import Allocation, Outlook
 from .standing import Standing, enter, standing
-from .wording import finish_reason, horizon_text, look_reason, plan_sentence, reaches
+from .wording import horizon_text, plan_sentence
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
 FURTHEST = 4.0  # times the present compute: as far ahead as arms are compared unless it is asked for
 SEEDS = "give another number for other draws"
-_MOST_LOOKS = 60
-_LEAST_VALUE = 1e-3  # of delta: a look that is worth less is not worth its line
+NAMES = "name arms as they are named in `arms`"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -58,6 +56,7 @@ class Plan:
         look_again: (arm, compute) after which to plan anew; None when nothing is to be looked at.
         not_run_on: why the choice is not run to the horizon though budget would be left for it; None where it is, is
             there already, or none is left.
+        going: computes to which arms are on their way already, and what of the budget that takes is gone.
     """
 
     unit: str
@@ -74,6 +73,7 @@ class Plan:
     look_again: tuple[str, float] | None
     not_run_on: str | None
     horizon_given: bool = False
+    going: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def sentence(self) -> str:
@@ -84,6 +84,12 @@ class Plan:
     def spend(self) -> float:
         """Compute that the plan allocates."""
         return float(sum(each.spend for each in self.allocation))
+
+    @property
+    def under_way(self) -> float:
+        """Compute that what is on its way takes until it is there."""
+        now = {arm.arm: arm.now for arm in self.arms}
+        return float(sum(max(to - now[arm], 0.0) for arm, to in self.going.items()))
 
     @property
     def chosen(self) -> Outlook:
@@ -114,8 +120,9 @@ class Plan:
                     "value_of_information": self.value_of_information,
                     "look_again": look,
                     "not_run_on": self.not_run_on,
+                    "going": dict(self.going),
                     "spend": self.spend,
-                    "left": self.budget - self.spend,
+                    "left": max(self.budget - self.under_way - self.spend, 0.0),
                     "allocation": [each.to_dict() for each in self.allocation],
                     "arms": [arm.to_dict() for arm in self.arms],
                     "dominated": list(self.dominated),
@@ -146,6 +153,8 @@ def plan(
     prior: str | Prior = "none",
     siblings: bool = True,
     seed: int = 0,
+    going: Mapping[str, float] | None = None,
+    closed: Collection[str] = (),
 ) -> Plan:
     """Plan the next compute of a sweep.
 
@@ -161,42 +170,43 @@ def plan(
         prior: of the curves that have to be fitted.
         siblings: let the arms inform one another (see `pooling`).
         seed: of the joint draws.
+        going: name -> compute of arms that are being run to there just now. What they will show is counted on, and what
+            that takes is taken off the budget first.
+        closed: names of arms that can be run no further. They may be the choice, and nothing is allocated to them.
 
     Raises:
-        PlanError: no arms, two of one name, mixed units or ranges, or a budget, horizon, delta, price or seed that
-            cannot be.
+        PlanError: no arms, two of one name, mixed units or ranges, an arm that is going or closed and is none of these,
+            or a budget, horizon, delta, price, seed or compute that cannot be.
     """
     seed = whole_of("seed", seed, PlanError, SEEDS)
     fits = fits_of(arms, PlanError, prior)
     check_arms(fits)
     _check_numbers(fits, budget=budget, delta=delta, horizon=horizon, price=price)
+    under_way = _checked(fits, going or {}, closed)
     now = np.array([each.curve.now for each in fits])
     budget, price = as_float(budget), None if price is None else as_float(price)
     delta = least_gain(delta, fits[0].curve)
     end = default_horizon(now, budget) if horizon is None else as_float(horizon)
     here = standing([enter(each, end) for each in fits], end, siblings=siblings, seed=seed)
-    looks = _looks(here, budget, delta, price)
-    value = min(sum(look.value for look in looks), here.expected_regret)
     outlooks = outlooks_of(here, delta)
-    allocation = _merged(here, looks, outlooks)
-    where = horizon_text(end, given=horizon is not None)
-    finish, not_run_on = _finish(here, allocation, outlooks, budget, delta, price, where)
-    allocation = [*allocation, *finish]
+    room = Room(budget, delta, price, under_way, frozenset(closed))
+    found = allocated(here, outlooks, room, horizon_text(end, given=horizon is not None))
     return Plan(
         unit=fits[0].unit,
         budget=budget,
         horizon=end,
         delta=delta,
         price=price,
-        allocation=tuple(allocation),
+        allocation=found.rows,
         arms=outlooks,
         choice=outlooks[here.best].arm,
         settled=here.expected_regret <= SETTLED * delta,
         expected_regret=here.expected_regret,
-        value_of_information=value,
-        look_again=None if not looks else (outlooks[looks[0].arm].arm, here.stop_on_the_way(looks[0])),
-        not_run_on=not_run_on,
+        value_of_information=found.value,
+        look_again=next(((row.arm, row.stop) for row in found.rows if row.kind == "look"), None),
+        not_run_on=found.not_run_on,
         horizon_given=horizon is not None,
+        going=under_way,
     )
 
 
@@ -227,90 +237,6 @@ def outlooks_of(here: Standing, delta: float) -> tuple[Outlook, ...]:
     )
 
 
-def _looks(here: Standing, budget: float, delta: float, price: float | None) -> list[Look]:
-    """The looks that the budget buys, in order, until the choice is expected to be settled; their values are their
-    shares of what all of them save."""
-    belief, best = here.belief(), here.best
-    regret, left = here.expected_regret, float(budget)
-    # the chosen arm is to be finished: looking at it costs nothing extra, looking at others must leave enough for it
-    reserve = float(max(here.horizon - here.now[best], 0.0))
-    reserve = reserve if reserve <= left else 0.0
-    dropped = dominated(here.ends, delta)
-    looks: list[Look] = []
-    while regret > SETTLED * delta and len(looks) < _MOST_LOOKS:
-        others = [arm for arm in range(belief.size) if arm != best and not dropped[arm]]
-        rival = belief.best_look(left - reserve, others)
-        own = belief.best_look(left, [best])
-        look = max((each for each in (rival, own) if each is not None), key=lambda each: each.rate, default=None)
-        if look is None:
-            break
-        look = replace(look, value=min(look.value, regret))  # more than all that is left to lose no look can save
-        if look.value < _LEAST_VALUE * delta or (price is not None and look.rate < price):
-            break
-        belief.after(look)
-        looks.append(look)
-        left -= look.spend
-        if look.arm == best:
-            reserve = max(reserve - look.spend, 0.0)
-        regret -= look.value
-    each_by_itself = sum(look.value for look in looks)
-    share = min(belief.saved() / each_by_itself, 1.0) if each_by_itself > 0 else 1.0
-    return [replace(look, value=share * look.value) for look in looks]
-
-
-def _merged(here: Standing, looks: list[Look], outlooks: tuple[Outlook, ...]) -> list[Allocation]:
-    """One allocation for each arm that is looked at, in the order in which they come up."""
-    rows: list[Allocation] = []
-    for arm in dict.fromkeys(look.arm for look in looks):
-        own = [look for look in looks if look.arm == arm]
-        value = float(sum(look.value for look in own))
-        reason = look_reason(outlooks, arm, here.best, value)
-        rows.append(Allocation(outlooks[arm].arm, float(here.now[arm]), own[-1].compute, "look", value, reason))
-    return rows
-
-
-def _finish(
-    here: Standing,
-    looks: list[Allocation],
-    outlooks: tuple[Outlook, ...],
-    budget: float,
-    delta: float,
-    price: float | None,
-    where: str,
-) -> tuple[list[Allocation], str | None]:
-    """The chosen arm to its end, `where` in words, as far as the budget goes; or why it is not run on."""
-    best = here.best
-    name = outlooks[best].arm
-    start = next((row.to for row in looks if row.arm == name), float(here.now[best]))
-    to = min(here.horizon, start + budget - sum(row.spend for row in looks))
-    if to - start <= 1e-9 * here.horizon:
-        return [], None
-    if here.fallen[best]:
-        return [], "it fell"
-    if (little := _gains_little(here, delta)) is not None:
-        return [], little
-    gain = here.told_gain(best, start, to)
-    if price is not None and gain.mean() < price * (to - start):
-        asked = compute_text(price * (to - start))
-        return [], f"{gain_text(estimate_of(gain))} is too little for its price, which asks for {asked}"
-    short = "" if reaches(to, here.horizon) else where
-    reason = finish_reason(outlooks[best], estimate_of(gain), start, to, short, here.fits[best].unit)
-    return [Allocation(name, start, float(to), "finish", float(gain.mean()), reason)], None
-
-
-def _gains_little(here: Standing, delta: float) -> str | None:
-    """Why nothing is to be had of running the choice on, if so: it is sure to gain less than delta, or its curve is.
-    What is told of a gain allows for runs that leave their curves, and by that none would be left where it is; a curve
-    that does not describe the run (`shape`) is not asked."""
-    best, now = here.best, float(here.now[here.best])
-    sure = f"{share_text(SURE)} sure to gain less than {as_given(delta)}"
-    if surely_below(here.told_gain(best, now, here.horizon), delta):
-        return f"it is {sure}"
-    if here.fits[best].misfit is None and surely_below(here.gain(best, now, here.horizon), delta):
-        return f"by its curve it is {sure}"
-    return None
-
-
 def check_arms(fits: Sequence[Fit]) -> None:
     """Runs that can be compared: some, of different names, in one unit of compute and one range of rewards."""
     check_alike(fits)
@@ -335,7 +261,7 @@ def check_amounts(curve: Curve, **given: float | None) -> None:
     way_out = f"compute is in {curve.unit}, rewards as in the curves"
     for name, value in given.items():
         if value is not None:
-            check = check_compute if name in ("budget", "horizon") else check_positive
+            check = check_positive if name in ("delta", "price") else check_compute
             check(name, value, PlanError, way_out, needed="a positive number is needed")
     check_difference("delta", given.get("delta"), curve.width, PlanError)
 
@@ -350,3 +276,20 @@ def _check_numbers(fits: Sequence[Fit], *, horizon: float | None, **given: float
             f"every arm is past it: even {first.curve.name} is at {as_given(first.curve.now)} {first.unit}",
             "give the compute of a full run",
         )
+
+
+def _checked(fits: Sequence[Fit], going: Mapping[str, float], closed: Collection[str]) -> dict[str, float]:
+    """Where each arm that is going goes to."""
+    check_kind("going", going, Mapping, "pass name -> compute", PlanError)
+    if isinstance(closed, str):
+        raise PlanError("closed", repr(closed), "is one text", "pass a list of names")
+    names = {each.curve.name for each in fits}
+    for argument, given in (("going", going), ("closed", closed)):
+        for name in given:
+            if name not in names:
+                raise PlanError(argument, repr(name), "is none of the arms", NAMES)
+    for name, to in going.items():
+        check_amounts(fits[0].curve, **{f"going[{name!r}]": to})
+        if name in closed:
+            raise PlanError("going", repr(name), "is closed too", "an arm that is being run is not closed")
+    return {name: as_float(to) for name, to in going.items()}

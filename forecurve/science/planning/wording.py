@@ -29,12 +29,14 @@ def plan_sentence(plan: Plan) -> str:
     head = f"{_leads(plan, where)}{doubt}"
     if plan.settled:
         act = f"choosing it now is expected to lose less than {as_given(SETTLED * plan.delta)}"
+    elif plan.look_again is None and any(plan.going.values()):
+        act = "what is under way will tell more"
     elif plan.look_again is None:
         enough = "" if plan.price is None else " enough for its price"
         act = f"no look that the budget allows would change the choice{enough}"
     else:
         arm, to = plan.look_again
-        start = next(each.now for each in plan.arms if each.arm == arm)
+        start = next(row.start for row in plan.allocation if row.arm == arm)
         act = f"run {arm} to {further_text(to, start)} {plan.unit}, then look again"
     return f"{head}: {act}{_stays(plan)}{_dropped(plan.arms)}."
 

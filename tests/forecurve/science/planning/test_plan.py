@@ -12,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from forecurve import Curve, PlanError, advise, advise_sweep, fit, plan
+from forecurve.science.curves.margins import SETTLED, SURE
 from forecurve.science.planning.dominated import DOMINATED, dominated, p_within
-from forecurve.science.planning.plan import FURTHEST, SETTLED, SURE
+from forecurve.science.planning.plan import FURTHEST
 from forecurve.science.wording import gain_text, share_text
 
 from ..synthetic import sigmoid

@@ -1,0 +1,127 @@
+"""Runs of a sweep that share one budget of compute: which of them train on now, how far, and which are held.
+
+First every run trains until it can be forecast. From then on a plan is made whenever a run has come to where it was
+to go: as many of its looks as there are places are taken at once, each counting on those under way. Once no look is
+worth its compute, the chosen run goes to the horizon, and the sweep is over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ..fitting.fit import Fit
+from .plan import Plan, plan
+from .wording import reaches
+
+UNTIL_FORECAST = 0.0
+"""Where a run goes that is to train until it can be forecast."""
+
+_LITTLE = 1e-3  # of the horizon: budget that nobody would begin a run for
+
+
+@dataclass(frozen=True)
+class Runner:
+    """One run.
+
+    Attributes:
+        fit: its forecast; None while it has too few evaluations.
+        goes_to: compute to which it was let go and trains; None where it is held, or was never begun.
+        closed: nothing more can be asked of it: it is over, or somebody else says what becomes of it. One that is
+            closed and has no forecast is left out.
+        bound: compute to which somebody else lets it train; of a closed run only.
+    """
+
+    fit: Fit | None
+    goes_to: float | None = None
+    closed: bool = False
+    bound: float | None = None
+
+    @property
+    def has_arrived(self) -> bool:
+        """Whether it is where it was to go."""
+        return self.fit is not None and self.goes_to is not None and reaches(self.fit.curve.now, self.goes_to)
+
+
+@dataclass(frozen=True)
+class Round:
+    """What is to happen now; runs by their names.
+
+    Attributes:
+        go: where runs go that are to train, those that train already included.
+        reasons: why, of those that are told to go on or to begin.
+        plan: that all rests on; None while a run cannot be forecast yet, or where nothing is left to plan.
+        over: why no run is to go on, in a few words; None while one is.
+    """
+
+    go: dict[str, float]
+    reasons: dict[str, str] = field(default_factory=dict)
+    plan: Plan | None = None
+    over: str | None = None
+
+
+def next_round(
+    runners: Mapping[str, Runner], left: float, horizon: float, places: int, *, delta: float | None = None
+) -> Round:
+    """Which runs train on now.
+
+    Args:
+        runners: by name, which is that of their curves.
+        left: of the compute that the runs share; what they are on their way to is not taken off yet.
+        horizon: compute of a full run.
+        places: how many runs may train at once; at least one does.
+        delta: see `plan`.
+
+    Raises:
+        PlanError: see `plan`.
+    """
+    young = [name for name, one in runners.items() if one.fit is None and not one.closed]
+    if left <= _LITTLE * horizon:
+        return Round({}, over="the budget is spent")
+    if young:
+        return Round(dict.fromkeys(young, UNTIL_FORECAST))
+    fits = {name: one.fit for name, one in runners.items() if one.fit is not None}
+    if not fits:
+        return Round({}, over="no run can be forecast")
+    if not any(fit.curve.now < horizon for fit in fits.values()):
+        return Round({}, over="every run is at its end")
+    closed = [name for name in fits if runners[name].closed]
+    going = _going(runners, horizon)
+    bound = {name: to for name in closed if (to := runners[name].bound) is not None}
+    found = plan(
+        list(fits.values()),
+        left,
+        horizon=horizon,
+        delta=delta,
+        going=going | {name: to for name, to in bound.items() if to > fits[name].curve.now},
+        closed=closed,
+    )
+    return _round(found, runners, going, places)
+
+
+def _going(runners: Mapping[str, Runner], horizon: float) -> dict[str, float]:
+    """Runs on their way to a look. One that is to go to its end is thought over each time."""
+    on = {name: one.goes_to for name, one in runners.items() if not one.closed and not one.has_arrived}
+    return {name: to for name, to in on.items() if to is not None and not reaches(to, horizon)}
+
+
+def _round(found: Plan, runners: Mapping[str, Runner], going: dict[str, float], places: int) -> Round:
+    go, reasons = dict(going), {}
+    looks = [row for row in found.allocation if row.kind == "look"]
+    finish = next((row for row in found.allocation if row.kind == "finish"), None)
+    choice = runners[found.choice]
+    is_finishing = choice.goes_to is not None and not choice.has_arrived and found.choice not in going
+    if finish is not None and (is_finishing or not (looks or going)):
+        go[finish.arm], reasons[finish.arm] = finish.to, finish.reason
+    for row in looks:
+        if row.arm not in go and len(go) < max(places, 1):
+            go[row.arm], reasons[row.arm] = row.stop, row.reason
+    return Round(go, reasons, found, None if go else _why_over(found))
+
+
+def _why_over(found: Plan) -> str:
+    if found.not_run_on is not None:
+        return f"{found.choice} is not run on, as {found.not_run_on}"
+    if reaches(found.chosen.now, found.horizon):
+        return f"{found.choice} is at its end"
+    return "the budget is spent"
