@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import secrets
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, or_, select
 from sqlalchemy.orm import Session, sessionmaker
@@ -19,10 +21,15 @@ from server.runs.models import Run
 from server.settings import Settings
 from server.sweeps.comparisons import COMPARE_TASK
 from server.sweeps.models import SweepComparison
+from worker import allocate
+from worker.allocate import Shared
 from worker.clocks import is_ahead, is_reached, lease_of
 from worker.tries import Tries, is_due_again, tries_after, tries_after_death
 
 COMPARED = "comparison"
+_UNALLOCATED = "Who trains on could not be said, unexpectedly; the worker's log says why, at {}."
+RUSHES = 0.2
+"""Rests of a sweep whose runs share one budget are shorter by this: while it rests, runs train further than it says."""
 _DIED = "The worker that was comparing ended before it was done, each time, as when memory runs out"
 
 
@@ -33,6 +40,13 @@ class Claim:
     sweep_id: str
     lease: str
     dirty_at: datetime | None
+
+
+class Allocated(NamedTuple):
+    """What is told of an allocation, and how long it took."""
+
+    said: dict[str, Any]
+    seconds: float
 
 
 def compare_sweep(sessions: sessionmaker[Session], settings: Settings, sweep_id: str, now: datetime) -> None:
@@ -47,10 +61,24 @@ def compare_sweep(sessions: sessionmaker[Session], settings: Settings, sweep_id:
     if claim is None:
         return
     with transaction(sessions) as session:  # the claim is committed: refits of the sweep do not wait for this
-        compared = _read(session, sweep_id)
+        compared, shared = _read(session, settings, sweep_id)
     found = attempted(find, compared, sweep_id)
+    allocated = None if shared is None else _allocated(sessions, shared, found, now)
+    if shared is not None and allocated is None:
+        found = replace(found, note=found.note or _UNALLOCATED.format(sweep_id), unexpected=True)  # it is tried again
     with transaction(sessions) as session:
-        _finish(session, settings, claim, found, now)
+        _finish(session, settings, claim, found, allocated, now)
+
+
+def _allocated(sessions: sessionmaker[Session], shared: Shared, found: Found, now: datetime) -> Allocated | None:
+    """Think over who trains on, and have it so."""
+    began = time.perf_counter()
+    thought = allocate.think(shared, found.fits)
+    if thought is None:
+        return None
+    with transaction(sessions) as session:
+        allocate.apply(session, shared, thought, now)
+    return Allocated(allocate.said(shared, thought, now), time.perf_counter() - began)
 
 
 def has_rested(now: datetime, waited: timedelta = timedelta()) -> ColumnElement[bool]:
@@ -85,7 +113,7 @@ def _survives(session: Session, row: SweepComparison, now: datetime) -> bool:
     return False
 
 
-def _read(session: Session, sweep_id: str) -> Compared:
+def _read(session: Session, settings: Settings, sweep_id: str) -> tuple[Compared, Shared | None]:
     runs = session.scalars(select(Run).where(Run.sweep_id == sweep_id).order_by(Run.id)).all()
     control = next((run for run in runs if run.is_control), None)
     curves, past = {}, []
@@ -95,29 +123,39 @@ def _read(session: Session, sweep_id: str) -> Compared:
     unit = runs[0].compute_unit  # of all, by the plan of the sweep
     budget = max((run.budget_compute for run in runs if run.budget_compute is not None), default=None)
     ours = [Entrant.of(run, _arm(run), curves.get(run.id, [])) for run in runs]
-    return Compared(None if control is None else _arm(control), unit, budget, ours, past)
+    compared = Compared(None if control is None else _arm(control), unit, budget, ours, past)
+    return compared, allocate.read_shared(session, settings, sweep_id, runs, ours)
 
 
 def _arm(run: Run) -> str:
     return run.arm or run.name
 
 
-def _finish(session: Session, settings: Settings, claim: Claim, found: Found, now: datetime) -> None:
+def _finish(
+    session: Session, settings: Settings, claim: Claim, found: Found, allocated: Allocated | None, now: datetime
+) -> None:
     row = session.get_one(SweepComparison, claim.sweep_id, with_for_update=True, populate_existing=True)
     if row.lease != claim.lease:
         return  # the lease ran out and another worker has taken over
     row.lease = row.lease_expires_at = None
-    row.not_before = now + timedelta(seconds=max(settings.refit_every_s, RESTS * found.seconds))
+    took = found.seconds if allocated is None else RUSHES * (found.seconds + allocated.seconds)
+    row.not_before = now + timedelta(seconds=max(settings.refit_every_s, RESTS * took))
     if row.dirty_at == claim.dirty_at:
         row.dirty_at = None
     else:  # more has come: stay dirty
         enqueue(session, COMPARE_TASK, claim.sweep_id, not_before=row.not_before)
     note = _note(session, row, found, now, anew=claim.dirty_at is not None)
-    news = (row.result, row.note) != (found.result, note)
+    said = row.allocation if allocated is None else allocated.said
+    news = (row.result, row.note) != (found.result, note) or _without_time(row.allocation) != _without_time(said)
     row.compared_at, row.seconds, row.result, row.note = now, found.seconds, found.result, note
+    row.allocation = said
     if news:
         reason = note if found.result is None else found.result["sentence"]
         record(session, COMPARED, actor="compare", sweep_id=claim.sweep_id, reason=reason)
+
+
+def _without_time(said: dict[str, Any] | None) -> dict[str, Any]:
+    return {name: value for name, value in (said or {}).items() if name != "planned_at"}
 
 
 def _note(session: Session, row: SweepComparison, found: Found, now: datetime, *, anew: bool) -> str | None:

@@ -62,7 +62,7 @@ class Compared:
 class Found:
     """A comparison in JSON, or a note that says why there is none, and whether that may be the machine's fault.
 
-    `left_out` says by run why it is not compared.
+    `left_out` says by run why it is not compared, and `fits` are those of the others.
     """
 
     result: dict[str, Any] | None
@@ -70,6 +70,7 @@ class Found:
     seconds: float
     unexpected: bool = False
     left_out: dict[str, str] = field(default_factory=dict)
+    fits: dict[str, Fit] = field(default_factory=dict)
 
 
 def attempted(find: Callable[[Compared], Found], compared: Compared, what: str) -> Found:
@@ -91,27 +92,32 @@ def too_many(runs: int) -> bool:
 def find(compared: Compared) -> Found:
     """The arms against the control, each with the runs that have evaluations enough."""
     began = time.perf_counter()
-    if compared.control is None:
-        return Found(None, "No run is the control, so nothing is compared.", 0.0)
     if too_many(len(compared.runs)):
         return Found(None, _TOO_MANY, 0.0)
-    arms: dict[str, list[Fit]] = {}  # each fitted once, for both questions
-    left_out: dict[str, str] = {}
+    found = {run.id: _fitted(run, compared.unit) for run in compared.runs}  # once, for all that is asked of them
+    fits = {run_id: fitted for run_id, fitted in found.items() if isinstance(fitted, Fit)}
+    left_out = {run_id: why for run_id, why in found.items() if isinstance(why, str)}
+    result, note = _compared(compared, fits)
+    return Found(result, note, time.perf_counter() - began, left_out=left_out, fits=fits)
+
+
+def _compared(compared: Compared, fits: Mapping[str, Fit]) -> tuple[dict[str, Any] | None, str | None]:
+    """The comparison in JSON; or None, and why there is none."""
+    if compared.control is None:
+        return None, "No run is the control, so nothing is compared."
+    arms: dict[str, list[Fit]] = {}
     for run in compared.runs:
-        fitted = _fitted(run, compared.unit)
-        if isinstance(fitted, Fit):
-            arms.setdefault(run.arm, []).append(fitted)
-        else:
-            left_out[run.id] = fitted
+        if run.id in fits:
+            arms.setdefault(run.arm, []).append(fits[run.id])
     if compared.control not in arms or len(arms) < 2:
-        return Found(None, _why_none(compared.runs, compared.control), time.perf_counter() - began, left_out=left_out)
+        return None, _why_none(compared.runs, compared.control)
     seeds = seeds_of(compared.past, compared.unit)
     comparison = compare(arms, compared.control, seed_sd=seeds.ceiling, seed_sd_log_compute=seeds.log_compute)
     result = comparison.to_dict()
     needs = {arm.arm: _would_decide(arm, comparison) for arm in comparison.arms}
     result["arms"] = [arm | {"would_decide": needs[arm["arm"]]} for arm in result["arms"]]
     result["ranking"] = _ranking(compared, arms, comparison.seed_spread)
-    return Found(result, None, time.perf_counter() - began, left_out=left_out)
+    return result, None
 
 
 def _ranking(compared: Compared, arms: Mapping[str, Sequence[Fit]], seed_sd: SeedSpread) -> dict[str, Any]:

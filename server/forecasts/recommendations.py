@@ -189,8 +189,9 @@ def _is_followed(session: Session, run: Run) -> bool:
 
 def _waits(session: Session, run: Run, advice: Recommendation) -> bool:
     """Whether a person is to answer it: to scale, or to stop what neither is to end anyhow nor is stopped by a policy
-    (of a run that is to pause: once it goes on)."""
-    if advice.status != "open" or run.archived_at is not None:
+    (of a run that is to pause: once it goes on). How far a run trains on that shares its sweep's compute is not theirs
+    to say."""
+    if advice.status != "open" or run.archived_at is not None or run.allocated:
         return False
     if advice.action == "stop":
         return run.desired_state in UNASKED and not _is_followed(session, run)

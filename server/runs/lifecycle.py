@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 from server.access.models import Token
 from server.alerts.news import tell_end
 from server.errors import Conflict
+from server.sweeps.comparisons import ask_for_allocation
 
 from .history import record_of
 from .models import Run
@@ -50,6 +51,7 @@ def transition(
         tell_end(session, run, now)
     if to in TERMINAL or to is Status.PAUSED:
         _let_ingest_tokens_expire(session, run, now)
+        ask_for_allocation(session, run, now)
     record_of(
         session,
         run,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import CheckConstraint, ForeignKey, Index, UniqueConstraint, func, text
+from sqlalchemy import CheckConstraint, ForeignKey, Index, UniqueConstraint, false, func, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from server.database import Base, new_id
@@ -69,6 +69,8 @@ class Run(Labels, Base):
     attempt: Mapped[int] = mapped_column(default=0)  # number of the current attempt; 0 before the first
     excused_attempts: Mapped[int] = mapped_column(default=0, server_default="0")  # lost by no fault of the run's
     not_before: Mapped[datetime | None]  # a queued run waits until then (retry back-off)
+    allocated: Mapped[bool] = mapped_column(default=False, server_default=false())  # its sweep says how far it trains
+    goes_to: Mapped[float | None]  # compute to which that lets it train now, 0 until its first forecast; none: held
 
     created_at: Mapped[datetime] = mapped_column(server_default=func.now())
     started_at: Mapped[datetime | None]

@@ -18,12 +18,13 @@ from server.events.outbox import enqueue
 from .fencing import WAITING, over
 from .lifecycle import transition
 from .models import Run
-from .service import ADMIT_TASK, is_over, lock_run, want
+from .service import ADMIT_TASK, is_over, leave_to, lock_run, want
 from .states import DesiredState, Status
 
 
 def pause_run(session: Session, run_id: str, *, actor: str, reason: str | None, now: datetime) -> Run:
-    """Want the run to pause. One that is paused, or about to be, stays as it is.
+    """Want the run to pause. One that is paused, or about to be, stays as it is; held by its sweep, it is its user's
+    from then on.
 
     Raises:
         NotFound: no such run.
@@ -33,6 +34,7 @@ def pause_run(session: Session, run_id: str, *, actor: str, reason: str | None, 
     run = lock_run(session, run_id)
     _check_may_pause(run)
     if run.desired_state == DesiredState.PAUSE:
+        leave_to(actor, run)
         return run
     want(session, run, DesiredState.PAUSE, actor=actor, reason=reason)
     if Status(run.status) in WAITING:
@@ -42,7 +44,7 @@ def pause_run(session: Session, run_id: str, *, actor: str, reason: str | None, 
     return run
 
 
-def resume_run(session: Session, run_id: str, *, actor: str, now: datetime) -> Run:
+def resume_run(session: Session, run_id: str, *, actor: str, now: datetime, reason: str = "Resumed.") -> Run:
     """Queue a paused run: its next attempt goes on from its newest checkpoint.
 
     Raises:
@@ -54,7 +56,7 @@ def resume_run(session: Session, run_id: str, *, actor: str, now: datetime) -> R
     _check_may_resume(run)
     want(session, run, DesiredState.RUN, actor=actor, reason=None)
     run.not_before = None  # whatever it waited for before the pause
-    transition(session, run, Status.QUEUED, actor=actor, reason="Resumed.", now=now)
+    transition(session, run, Status.QUEUED, actor=actor, reason=reason, now=now)
     enqueue(session, ADMIT_TASK)
     return run
 

@@ -85,6 +85,13 @@ class RunView(BaseModel):
     version: int
     compute_unit: str
     budget_compute: float | None
+    allocated: bool = Field(
+        description="Whether its sweep, of policy `allocate`, says how far it trains; not once a person paused or "
+        "resumed it."
+    )
+    goes_to: float | None = Field(
+        description="Compute to which that lets it train now: 0 until it can be forecast, null while it is held."
+    )
     last_step: int | None
     last_compute: float | None
     last_reward: float | None

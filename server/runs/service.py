@@ -38,6 +38,9 @@ IN_LINE = (Run.created_at, Run.is_control.desc(), Run.id)
 """The order in which runs get their places; whoever locks several goes by it too, so that two never
 deadlock."""
 
+ALLOCATION = "allocation"
+"""The actor where a sweep says how far its runs train."""
+
 _STRENGTH = [DesiredState.RUN, DesiredState.PAUSE, DesiredState.STOP, DesiredState.CANCEL]
 """A wish is replaced by a stronger one only: who asks to stop what is being cancelled gets the cancel."""
 
@@ -225,10 +228,17 @@ def want(session: Session, run: Run, wanted: DesiredState, *, actor: str, reason
 
 def _write_down(session: Session, run: Run, wanted: DesiredState, *, actor: str, reason: str | None) -> None:
     came_from = DesiredState(run.desired_state)
+    leave_to(actor, run)
     run.desired_state, run.desired_reason = wanted, reason
     run.version += 1  # whoever decided on what was wanted before must decide anew
     record_of(session, run, "run.desired", actor=actor, from_state=came_from, to_state=wanted, reason=reason)
     enqueue(session, RECONCILE_TASK, run.id)
+
+
+def leave_to(actor: str, run: Run) -> None:
+    """A run that somebody else than its sweep says something of is theirs: that allocates nothing to it any more."""
+    if actor != ALLOCATION:
+        run.allocated, run.goes_to = False, None
 
 
 def _launched(session: Session, body: RunCreate, recipe: Recipe) -> Run:

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from server.errors import Conflict
 from server.events.service import record
 from server.runs.archive import put_away, take_out
-from server.runs.models import Run
-from server.runs.service import IN_LINE, is_over
+from server.runs.service import is_over
 
 from .models import Sweep
-from .service import lock_sweep
+from .service import lock_whole
 
 
 def archive_sweep(session: Session, sweep_id: str, *, actor: str, now: datetime) -> Sweep:
@@ -23,7 +21,7 @@ def archive_sweep(session: Session, sweep_id: str, *, actor: str, now: datetime)
     Raises:
         Conflict: one of its runs is not over.
     """
-    sweep, runs = _locked(session, sweep_id)
+    sweep, runs = lock_whole(session, sweep_id)
     going = [run for run in runs if not is_over(run)]
     if going:
         message = f"{len(going)} of its {len(runs)} runs are not over; only what is over can be archived, so stop it"
@@ -39,7 +37,7 @@ def archive_sweep(session: Session, sweep_id: str, *, actor: str, now: datetime)
 
 def restore_sweep(session: Session, sweep_id: str, *, actor: str) -> Sweep:
     """Take the sweep out of the archive, with the runs that went there with it. What was never there stays."""
-    sweep, runs = _locked(session, sweep_id)
+    sweep, runs = lock_whole(session, sweep_id)
     if sweep.archived_at is not None:
         with_it, sweep.archived_at = sweep.archived_at, None
         record(session, "sweep.restored", actor=actor, sweep_id=sweep.id)
@@ -48,12 +46,3 @@ def restore_sweep(session: Session, sweep_id: str, *, actor: str) -> Sweep:
                 take_out(session, run, actor=actor)
         session.flush()
     return sweep
-
-
-def _locked(session: Session, sweep_id: str) -> tuple[Sweep, list[Run]]:
-    """The sweep and its runs, held. Runs first, as where one ends and tells its sweep. It may have been extended
-    meanwhile: new ones are read, and not waited for, since whoever holds one may wait for the sweep."""
-    mine = select(Run).where(Run.sweep_id == sweep_id).order_by(*IN_LINE).execution_options(populate_existing=True)
-    session.scalars(mine.with_for_update(key_share=True)).all()
-    sweep = lock_sweep(session, sweep_id)
-    return sweep, list(session.scalars(mine))

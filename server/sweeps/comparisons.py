@@ -11,8 +11,9 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session
 
 from server.events.outbox import enqueue
+from server.runs.models import Run
 
-from .models import SweepComparison
+from .models import ALLOCATE, Sweep, SweepComparison
 from .schemas import ComparisonView
 
 COMPARE_TASK = "worker.tasks.compare"
@@ -31,6 +32,13 @@ def ask_for_comparison(session: Session, sweep_id: str, now: datetime) -> None:
     else:
         row.dirty_at = max(now, row.dirty_at + timedelta(microseconds=1))
     session.flush()
+
+
+def ask_for_allocation(session: Session, run: Run, now: datetime) -> None:
+    """Have the compute allocated anew that runs of a sweep share, where `run` is of such a sweep and came to an end or
+    a pause. `run` is locked. Comparisons allocate, too."""
+    if run.sweep_id is not None and session.get_one(Sweep, run.sweep_id).policy == ALLOCATE:
+        ask_for_comparison(session, run.sweep_id, now)
 
 
 def read_comparison(session: Session, sweep_id: str) -> tuple[ComparisonView | None, str | None]:

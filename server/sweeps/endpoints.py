@@ -61,8 +61,8 @@ def read_sweep(sweep_id: str, session: DbSession, _: Reader, now: Now) -> SweepR
 
 @router.patch("/sweeps/{sweep_id:id}", responses=problems(404))
 def change_sweep(sweep_id: str, body: SweepChange, session: DbSession, identity: Operator, now: Now) -> SweepRead:
-    """Give the sweep another name, tags or a note."""
-    sweep = service.change_sweep(session, sweep_id, body, actor=identity.token_id)
+    """Give the sweep another name, policy, shared budget, tags or a note."""
+    sweep = service.change_sweep(session, sweep_id, body, actor=identity.token_id, now=now)
     return service.sweep_read(session, sweep, now)
 
 

@@ -25,6 +25,7 @@ from server.recipes.service import get_recipe, store_all
 from server.runs.models import Run
 from server.runs.room import Room
 
+from .allocation import check_may_grow
 from .models import Sweep
 from .queueing import queue_runs
 from .schemas import MoreSeeds, NewArm
@@ -125,6 +126,7 @@ def _extended(
 ) -> Sweep:
     for run in planned:
         room.check(run.recipe)
+    check_may_grow(session, sweep, len(planned))
     recipes = store_all(session, [run.recipe for run in planned])
     told = [{"arm": run.arm, "seed": run.seed} for run in planned]
     record(session, "sweep.extended", actor=actor, sweep_id=sweep.id, runs=told)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from sqlalchemy import CheckConstraint, ForeignKey, func
 from sqlalchemy.orm import Mapped, mapped_column
@@ -11,10 +11,16 @@ from sqlalchemy.orm import Mapped, mapped_column
 from server.database import Base, new_id
 from server.labels.models import Labels
 
+ALLOCATE: Final = "allocate"
+"""The policy by which runs of a sweep share one budget of compute."""
+
 
 class Sweep(Labels, Base):
     __tablename__ = "sweeps"
-    __table_args__ = (CheckConstraint("policy IN ('advise', 'auto')", name="policy"),)
+    __table_args__ = (
+        CheckConstraint("policy IN ('advise', 'auto', 'allocate')", name="policy"),
+        CheckConstraint("(policy = 'allocate') = (budget_compute IS NOT NULL)", name="budget_compute"),
+    )
 
     id: Mapped[str] = mapped_column(primary_key=True, default=lambda: new_id("swp"))
     name: Mapped[str]
@@ -22,6 +28,7 @@ class Sweep(Labels, Base):
     design: Mapped[dict[str, Any]]
     plan_hash: Mapped[str]
     policy: Mapped[str] = mapped_column(default="advise")
+    budget_compute: Mapped[float | None]  # that its runs share, where the policy allocates it
     created_at: Mapped[datetime] = mapped_column(server_default=func.now())
     archived_at: Mapped[datetime | None]  # put away by a person, see archive.py
 
@@ -43,5 +50,6 @@ class SweepComparison(Base):
     seconds: Mapped[float | None]
     result: Mapped[dict[str, Any] | None]  # science.Comparison.to_dict(); null while nothing can be compared
     note: Mapped[str | None]  # why there is no result
+    allocation: Mapped[dict[str, Any] | None]  # what was last allocated, see allocation.py
     tries: Mapped[int] = mapped_column(default=0, server_default="0")  # unexpected failures with the same forecasts
     again_at: Mapped[datetime | None]  # when they are tried again

@@ -8,13 +8,14 @@ from datetime import datetime
 from sqlalchemy.orm import Session
 
 from forecurve.recipes import PlannedRun
+from forecurve.science.planning.rounds import UNTIL_FORECAST
 from server.database import new_id
 from server.events.outbox import enqueue
 from server.events.service import record
 from server.runs.models import Run
 from server.runs.service import ADMIT_TASK
 
-from .models import Sweep
+from .models import ALLOCATE, Sweep
 
 
 def queue_runs(
@@ -57,6 +58,8 @@ def _run(
         seed=planned.seed,
         compute_unit=planned.recipe.budget.unit,
         budget_compute=planned.recipe.budget.compute,
+        allocated=sweep.policy == ALLOCATE,
+        goes_to=UNTIL_FORECAST if sweep.policy == ALLOCATE else None,
         created_at=now,
         updated_at=now,
     )

@@ -11,7 +11,7 @@ from forecurve.recipes import MAX_RUNS, Name
 from server.bodies import Body
 from server.labels.schemas import LabelChange, Labelled
 from server.recipes.schemas import RecipeChoice
-from server.runs.schemas import Interval, RunView
+from server.runs.schemas import Budget, Interval, RunView
 
 
 class SweepPlanRequest(RecipeChoice):
@@ -21,20 +21,31 @@ class SweepPlanRequest(RecipeChoice):
     design: dict[str, Any] = Field(description="`{kind: leave_one_out | one_factor | grid, ...}`")
 
 
+Policy = Literal["advise", "auto", "allocate"]
+_POLICY = (
+    "`auto` acts on the advice to stop. `allocate` lets the runs share `budget_compute`: it says how far each trains, "
+    "holds those that are not worth more yet, and ends the sweep once the best is known and at its end."
+)
+_SHARED = "With policy `allocate`: compute of all its runs together, by default the sum of their budgets."
+
+
 class SweepCreate(SweepPlanRequest, Labelled):
     plan_hash: str | None = Field(None, description="Of the plan that was looked at; another plan is refused with 409.")
-    policy: Literal["advise", "auto"] = Field("advise", description="`auto` acts on the advice to stop.")
+    policy: Policy = Field("advise", description=_POLICY)
+    budget_compute: Budget | None = Field(None, description=_SHARED)
 
 
 class SweepChange(LabelChange):
     """What of a sweep can be changed; what is left out stays."""
 
     name: Name = Field("", validate_default=False)
+    policy: Policy = Field("advise", description=f"{_POLICY} Runs that it held stay paused when it is taken away.")
+    budget_compute: Budget | None = Field(None, description=_SHARED)
 
     @model_validator(mode="after")
     def _changes_something(self) -> SweepChange:
         if not self.model_fields_set:
-            raise ValueError("nothing is to be changed: give `name`, `tags` or `note`")
+            raise ValueError("nothing is to be changed: give `name`, `policy`, `budget_compute`, `tags` or `note`")
         return self
 
 
@@ -95,7 +106,8 @@ class SweepSummary(BaseModel):
     base_recipe_id: str
     design: dict[str, Any]
     plan_hash: str
-    policy: Literal["advise", "auto"]
+    policy: Policy
+    budget_compute: float | None = Field(description="What its runs share, with policy `allocate`.")
     tags: list[str]
     note: str | None
     created_at: datetime
@@ -209,13 +221,41 @@ class ComparisonView(BaseModel):
     seconds: float = Field(description="How long it took.")
 
 
+class AllocatedRun(BaseModel):
+    """How a run stands among those that share the compute."""
+
+    run_id: str
+    end: Interval = Field(description="Its reward at the horizon.")
+    p_best: float = Field(description="Probability that it ends highest.")
+    dominated: bool = Field(description="Whether it could be dropped.")
+    reason: str | None = Field(description="Why it was let train on, where it was; of a run that is held, null.")
+
+
+class AllocationView(BaseModel):
+    """How the compute that the runs share is allocated, as far as the last plan goes."""
+
+    budget: float = Field(description="Of all runs together.")
+    spent: float = Field(description="By their newest evaluations.")
+    unit: str
+    horizon: float = Field(description="Compute at which the runs are compared: the largest of their budgets.")
+    choice: str | None = Field(description="Id of the run that is expected to end highest; null before all are known.")
+    settled: bool = Field(description="Whether choosing it now is expected to lose next to nothing.")
+    expected_regret: float | None = Field(description="What choosing it now is expected to lose.")
+    over: str | None = Field(description="Why no run goes on; null while one does.")
+    runs: list[AllocatedRun] = Field(description="Those that are compared, the likeliest best first.")
+    sentence: str
+    planned_at: datetime | None = Field(description="Null before the first plan.")
+
+
 class SweepRead(SweepSummary):
     """One sweep with its runs, control first."""
 
     sentence: str
     through_at: datetime | None = Field(
         description="When all of its runs will have spent their budgets: at the pace of those that train, the others "
-        "in the places of these. Null where nothing trains, no pace can be told yet, or it would be years."
+        "in the places of these. Null where nothing trains, no pace can be told yet, it would be years, or compute is "
+        "allocated."
     )
     comparison: ComparisonView | None = Field(description="Null until the control and an arm have 4 evaluations.")
+    allocation: AllocationView | None = Field(description="Null with another policy than `allocate`.")
     runs: list[RunView]

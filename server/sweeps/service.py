@@ -21,13 +21,14 @@ from server.runs.service import IN_LINE, request_stops
 from server.runs.states import TERMINAL
 from server.runs.views import run_views
 
+from .allocation import allocation_view, change_policy, shared_budget
 from .comparisons import read_comparison
 from .deciding import with_further_seeds
 from .models import Sweep
 from .outline import RunOutline, outlines
 from .planning import make_plan
 from .queueing import queue_runs
-from .schemas import ComparisonView, SweepChange, SweepCreate, SweepRead, SweepSummary
+from .schemas import AllocationView, ComparisonView, SweepChange, SweepCreate, SweepRead, SweepSummary
 from .sentence import afterwards, sweep_sentence
 from .time_left import through_at
 
@@ -40,6 +41,7 @@ class SweepOutline:
     sentence: str
     through_at: datetime | None
     comparison: ComparisonView | None
+    allocation: AllocationView | None
     runs: list[RunOutline]
 
 
@@ -54,6 +56,7 @@ def create_sweep(session: Session, body: SweepCreate, room: Room, *, actor: str,
     if body.plan_hash is not None and body.plan_hash != plan.hash:
         message = f"the plan is now {plan.hash}; look at `POST /v1/sweeps:plan` again and send its hash"
         raise Conflict.field("plan_hash", body.plan_hash, message, plan_hash=plan.hash)
+    budget = shared_budget(body.policy, body.budget_compute, plan.compute.total, len(plan.runs))
     recipes = store_all(session, [plan.base, *(run.recipe for run in plan.runs)])
     sweep = Sweep(
         name=plan.name,
@@ -61,6 +64,7 @@ def create_sweep(session: Session, body: SweepCreate, room: Room, *, actor: str,
         design=plan.design.model_dump(mode="json"),
         plan_hash=plan.hash,
         policy=body.policy,
+        budget_compute=budget,
         tags=body.tags,
         note=body.note or None,
         created_at=now,
@@ -86,6 +90,15 @@ def lock_sweep(session: Session, sweep_id: str) -> Sweep:
     return session.scalar(mine.execution_options(populate_existing=True)) or get_sweep(session, sweep_id)
 
 
+def lock_whole(session: Session, sweep_id: str) -> tuple[Sweep, list[Run]]:
+    """The sweep and its runs, held. Runs first, as where one ends and tells its sweep. It may have been extended
+    meanwhile: new ones are read, and not waited for, since whoever holds one may wait for the sweep."""
+    mine = select(Run).where(Run.sweep_id == sweep_id).order_by(*IN_LINE).execution_options(populate_existing=True)
+    session.scalars(mine.with_for_update(key_share=True)).all()
+    sweep = lock_sweep(session, sweep_id)
+    return sweep, list(session.scalars(mine))
+
+
 def list_sweeps(
     session: Session,
     *,
@@ -102,12 +115,15 @@ def list_sweeps(
     return newest_first(session, query.where(*(has_tag(Sweep, tag) for tag in tags)), Sweep.id, cursor, limit)
 
 
-def change_sweep(session: Session, sweep_id: str, body: SweepChange, *, actor: str) -> Sweep:
-    """Give the sweep another name, tags or note. The same ones change nothing.
+def change_sweep(session: Session, sweep_id: str, body: SweepChange, *, actor: str, now: datetime) -> Sweep:
+    """Give the sweep another name, policy, shared budget, tags or note. The same ones change nothing.
 
     Raises:
-        Invalid: it would have too many tags.
+        Invalid: it would have too many tags; or a budget goes with its policy, or runs, that cannot.
     """
+    if body.model_fields_set & {"policy", "budget_compute"}:
+        sweep, runs = lock_whole(session, sweep_id)
+        change_policy(session, sweep, runs, body, actor=actor, now=now)
     sweep = lock_sweep(session, sweep_id)
     if "name" in body.model_fields_set and body.name != sweep.name:
         states = {"from_state": sweep.name, "to_state": body.name}
@@ -148,15 +164,22 @@ def sweep_read(session: Session, sweep: Sweep, now: datetime) -> SweepRead:
     summary = sweep_summaries(session, [sweep])[0]
     views = run_views(session, sweep_runs(session, sweep.id))
     comparison, sentence = _said(session, sweep, views)
-    through = through_at(session, sweep.id, now)
-    return SweepRead(**dict(summary), sentence=sentence, through_at=through, comparison=comparison, runs=views)
+    return SweepRead(
+        **dict(summary),
+        sentence=sentence,
+        through_at=through_at(session, sweep, now),
+        comparison=comparison,
+        allocation=allocation_view(session, sweep, views),
+        runs=views,
+    )
 
 
 def sweep_outline(session: Session, sweep: Sweep, now: datetime) -> SweepOutline:
     """The same with the outlines of its runs."""
     runs = outlines(session, sweep.id)
     comparison, sentence = _said(session, sweep, runs)
-    return SweepOutline(sweep, sentence, through_at(session, sweep.id, now), comparison, runs)
+    allocation = allocation_view(session, sweep, runs)
+    return SweepOutline(sweep, sentence, through_at(session, sweep, now), comparison, allocation, runs)
 
 
 def _said(session: Session, sweep: Sweep, runs: Sequence[RunView | RunOutline]) -> tuple[ComparisonView | None, str]:
@@ -177,6 +200,7 @@ def _summary(sweep: Sweep, statuses: dict[str, int]) -> SweepSummary:
         design=sweep.design,
         plan_hash=sweep.plan_hash,
         policy=sweep.policy,
+        budget_compute=sweep.budget_compute,
         tags=sweep.tags,
         note=sweep.note,
         created_at=sweep.created_at,

@@ -14,17 +14,22 @@ from server.runs.models import Run
 from server.runs.pace import LONGEST, budgets_spent_at
 from server.runs.states import HOLDS_PLACE, DesiredState, Status
 
+from .models import ALLOCATE, Sweep
+
 _WAITS = (Status.QUEUED, Status.PREEMPTED, Status.LOST)
 _ENDS = (Status.STOPPING, Status.PAUSING)
 
 
-def through_at(session: Session, sweep_id: str, now: datetime) -> datetime | None:
+def through_at(session: Session, sweep: Sweep, now: datetime) -> datetime | None:
     """When the budgets of all its runs are spent, at the pace of those that train, in the places that they have now.
 
     What is to stop or to pause gives its place away soon; paused runs are left out: they wait for a person. None where
-    nothing trains, its pace cannot be told, or it would be years.
+    nothing trains, its pace cannot be told, or it would be years; and where compute is allocated, as most budgets will
+    never be spent.
     """
-    runs = session.scalars(select(Run).where(Run.sweep_id == sweep_id).order_by(Run.id)).all()
+    if sweep.policy == ALLOCATE:
+        return None
+    runs = session.scalars(select(Run).where(Run.sweep_id == sweep.id).order_by(Run.id)).all()
     held = [run for run in runs if run.status in HOLDS_PLACE]
     waiting = [run for run in runs if run.status in _WAITS and _goes_on(run)]
     if not held or not (waiting or any(map(_goes_on, held))):

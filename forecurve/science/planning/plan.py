@@ -172,7 +172,8 @@ def plan(
         seed: of the joint draws.
         going: name -> compute of arms that are being run to there just now. What they will show is counted on, and what
             that takes is taken off the budget first.
-        closed: names of arms that can be run no further. They may be the choice, and nothing is allocated to them.
+        closed: names of arms that can be run no further, but to where they are going. They may be the choice, and
+            nothing is allocated to them.
 
     Raises:
         PlanError: no arms, two of one name, mixed units or ranges, an arm that is going or closed and is none of these,
@@ -288,8 +289,5 @@ def _checked(fits: Sequence[Fit], going: Mapping[str, float], closed: Collection
         for name in given:
             if name not in names:
                 raise PlanError(argument, repr(name), "is none of the arms", NAMES)
-    for name, to in going.items():
-        check_amounts(fits[0].curve, **{f"going[{name!r}]": to})
-        if name in closed:
-            raise PlanError("going", repr(name), "is closed too", "an arm that is being run is not closed")
+    check_amounts(fits[0].curve, **{f"going[{name!r}]": to for name, to in going.items()})
     return {name: as_float(to) for name, to in going.items()}

@@ -66,7 +66,7 @@ def next_round(
     """Which runs train on now.
 
     Args:
-        runners: by name, which is that of their curves.
+        runners: by name.
         left: of the compute that the runs share; what they are on their way to is not taken off yet.
         horizon: compute of a full run.
         places: how many runs may train at once; at least one does.
@@ -87,13 +87,12 @@ def next_round(
         return Round({}, over="every run is at its end")
     closed = [name for name in fits if runners[name].closed]
     going = _going(runners, horizon)
-    bound = {name: to for name in closed if (to := runners[name].bound) is not None}
     found = plan(
-        list(fits.values()),
+        fits,
         left,
         horizon=horizon,
         delta=delta,
-        going=going | {name: to for name, to in bound.items() if to > fits[name].curve.now},
+        going=going | _bound(runners),
         closed=closed,
     )
     return _round(found, runners, going, places)
@@ -105,18 +104,24 @@ def _going(runners: Mapping[str, Runner], horizon: float) -> dict[str, float]:
     return {name: to for name, to in on.items() if to is not None and not reaches(to, horizon)}
 
 
+def _bound(runners: Mapping[str, Runner]) -> dict[str, float]:
+    """Runs that somebody else lets train on."""
+    bound = {name: (one.fit, one.bound) for name, one in runners.items() if one.closed}
+    return {name: to for name, (fit, to) in bound.items() if fit and to is not None and not reaches(fit.curve.now, to)}
+
+
 def _round(found: Plan, runners: Mapping[str, Runner], going: dict[str, float], places: int) -> Round:
     go, reasons = dict(going), {}
     looks = [row for row in found.allocation if row.kind == "look"]
     finish = next((row for row in found.allocation if row.kind == "finish"), None)
     choice = runners[found.choice]
     is_finishing = choice.goes_to is not None and not choice.has_arrived and found.choice not in going
-    if finish is not None and (is_finishing or not (looks or going)):
+    if finish is not None and (is_finishing or not (looks or found.going)):
         go[finish.arm], reasons[finish.arm] = finish.to, finish.reason
     for row in looks:
         if row.arm not in go and len(go) < max(places, 1):
             go[row.arm], reasons[row.arm] = row.stop, row.reason
-    return Round(go, reasons, found, None if go else _why_over(found))
+    return Round(go, reasons, found, None if go or _bound(runners) else _why_over(found))
 
 
 def _why_over(found: Plan) -> str:

@@ -141,7 +141,7 @@ def test_a_sweep_gets_another_name(api: TestClient, headers: Headers, sessions: 
         sweep = make_sweep(session).id
     assert change(api, headers, f"/v1/sweeps/{sweep}", name=" ours ").json()["name"] == "ours"
     assert [one["id"] for one in api.get("/v1/sweeps?name=ours", headers=headers["read"]).json()["items"]] == [sweep]
-    for body in ({}, {"name": " "}, {"policy": "auto"}):
+    for body in ({}, {"name": " "}, {"design": {"kind": "grid"}}):
         assert change(api, headers, f"/v1/sweeps/{sweep}", **body).status_code == 422
     assert change(api, headers, "/v1/sweeps/unknown", name="x").status_code == 404
 

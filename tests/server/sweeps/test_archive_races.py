@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session, sessionmaker
 from server.alerts.models import Delivery
 from server.errors import Conflict
 from server.runs.states import Status
-from server.sweeps import archive
+from server.sweeps import archive, service
 from server.sweeps.models import Sweep
 from server.sweeps.service import lock_sweep
 from tests.forecurve.cli.services import wait_until
@@ -43,7 +43,7 @@ def test_a_run_that_is_new_and_ends_does_not_wait_for_who_puts_its_sweep_away(
         wait_until(waits)  # it holds its run, and waits for the sweep
         return found
 
-    monkeypatch.setattr(archive, "lock_sweep", extended_meanwhile)
+    monkeypatch.setattr(service, "lock_sweep", extended_meanwhile)
     with pytest.raises(Conflict, match="not over"), sessions.begin() as session:
         archive.archive_sweep(session, sweep, actor="t", now=START)
     ending[0].join(20)

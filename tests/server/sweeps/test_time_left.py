@@ -34,7 +34,7 @@ def training(session: Session, sweep: Sweep, minutes_a_tenth: float, **columns: 
 def minutes(session: Session, sweep: Sweep, now: datetime = NOW) -> float | None:
     """From the beginning on."""
     session.flush()
-    found = through_at(session, sweep.id, now)
+    found = through_at(session, sweep, now)
     return None if found is None else (found - BEGAN).total_seconds() / 60
 
 

@@ -1,0 +1,188 @@
+"""Allocating the compute that runs of a sweep share: who trains on, how far, who is held, and when the sweep is over.
+
+It goes with the sweep's comparison, whose forecasts it rests on (compare.py): read with it, thought over outside any
+transaction, applied under the locks of the runs. A run that was changed meanwhile is left for the next time.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from forecurve.science import Fit
+from forecurve.science.planning.rounds import Round, Runner, next_round
+from server.comparisons.find import Entrant
+from server.forecasts.fitted import MIN_POINTS, rising
+from server.runs.models import Run
+from server.runs.pausing import pause_run, resume_run
+from server.runs.service import ALLOCATION, IN_LINE, is_over, request_stops
+from server.runs.states import DesiredState, Status
+from server.settings import Settings
+from server.sweeps.allocation import horizon_of, spent_by
+from server.sweeps.models import ALLOCATE, Sweep
+
+log = logging.getLogger(__name__)
+
+_HELD = "Held by its sweep, as others tell more for their compute."
+
+
+@dataclass(frozen=True)
+class Shared:
+    """Runs that share one budget, as they were read. `runs` are not over, or may still be the best."""
+
+    sweep_id: str
+    left: float
+    horizon: float
+    places: int
+    runs: list[_Seen]
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """A run; `name` is its own among those of the sweep."""
+
+    id: str
+    name: str
+    version: int
+    allocated: bool
+    trains: bool
+    is_over: bool
+    goes_to: float | None
+    budget: float | None
+    has_curve: bool
+
+
+def read_shared(
+    session: Session, settings: Settings, sweep_id: str, runs: Sequence[Run], entrants: Sequence[Entrant]
+) -> Shared | None:
+    """What there is to allocate; None where runs share nothing, or all are over."""
+    sweep = session.get_one(Sweep, sweep_id)
+    if sweep.policy != ALLOCATE or sweep.budget_compute is None or all(map(is_over, runs)):
+        return None
+    by_id, names = {one.id: one for one in entrants}, _names(runs)
+    seen = [_seen(run, names[run.id], by_id[run.id]) for run in runs if _may_be_chosen(run)]
+    left = sweep.budget_compute - spent_by(runs)
+    return Shared(sweep_id, left, horizon_of(runs), settings.max_concurrent_runs, seen)
+
+
+def _may_be_chosen(run: Run) -> bool:
+    """Not one that failed, or that a person stopped or paused."""
+    if is_over(run):
+        return run.status == Status.SUCCEEDED or (run.status == Status.STOPPED and run.allocated)
+    return run.desired_state == DesiredState.RUN or (run.desired_state == DesiredState.PAUSE and run.allocated)
+
+
+def _names(runs: Sequence[Run]) -> dict[str, str]:
+    """By id, a name that no other run of the sweep has: people may have given two the same."""
+    often = Counter(run.name for run in runs)
+    return {run.id: run.name if often[run.name] == 1 else f"{run.name} ({run.id})" for run in runs}
+
+
+def _seen(run: Run, name: str, entrant: Entrant) -> _Seen:
+    return _Seen(
+        id=run.id,
+        name=name,
+        version=run.version,
+        allocated=run.allocated,
+        trains=not is_over(run) and run.desired_state == DesiredState.RUN,
+        is_over=is_over(run),
+        goes_to=run.goes_to,
+        budget=run.budget_compute,
+        has_curve=len(rising(entrant.points)) >= MIN_POINTS,
+    )
+
+
+def think(shared: Shared, fits: Mapping[str, Fit]) -> Round | None:
+    """What is to happen, by the forecasts of the runs, by their ids; None where that failed, as the log says."""
+    runners = {run.name: _runner(run, fits.get(run.id)) for run in shared.runs}
+    try:
+        return next_round(runners, shared.left, shared.horizon, shared.places)
+    except Exception:
+        log.exception("compute of sweep %s could not be allocated", shared.sweep_id)
+        return None
+
+
+def _runner(run: _Seen, fit: Fit | None) -> Runner:
+    if run.is_over or (fit is None and run.has_curve):  # what cannot be fitted is held until it can
+        return Runner(fit, closed=True)
+    if not run.allocated:
+        return Runner(fit, closed=True, bound=run.budget if run.trains else None)
+    return Runner(fit, run.goes_to if run.trains else None)
+
+
+def apply(session: Session, shared: Shared, found: Round, now: datetime) -> None:
+    """Let runs train on, hold them, or stop all: those that are as they were read. The caller commits."""
+    mine = select(Run).where(Run.sweep_id == shared.sweep_id).order_by(*IN_LINE)
+    locked = session.scalars(mine.with_for_update(key_share=True).execution_options(populate_existing=True)).all()
+    if session.get_one(Sweep, shared.sweep_id, populate_existing=True).policy != ALLOCATE:
+        return
+    read = {run.id: run for run in shared.runs}
+    ours = [run for run in locked if run.allocated and not is_over(run)]
+    as_read = [run for run in ours if run.id in read and run.version == read[run.id].version]
+    if found.over is None:
+        for run in as_read:
+            _apply_one(session, run, read[run.id].name, found, now)
+    elif as_read == ours:  # whatever came meanwhile, a further run say, may know better
+        request_stops(session, ours, actor=ALLOCATION, reason=f"Its sweep is over: {found.over}.")
+
+
+def _apply_one(session: Session, run: Run, name: str, found: Round, now: datetime) -> None:
+    to = found.go.get(name)
+    if to is None:
+        if run.desired_state == DesiredState.RUN:
+            pause_run(session, run.id, actor=ALLOCATION, reason=_HELD, now=now)
+            run.goes_to = None
+    elif run.desired_state == DesiredState.RUN:
+        run.goes_to = to
+    elif run.status == Status.PAUSED:  # one on its way there asks again when it is
+        why = found.reasons.get(name)
+        resume_run(session, run.id, actor=ALLOCATION, now=now, reason=_resumed(run, to, why))
+        run.goes_to = to
+
+
+def _resumed(run: Run, to: float, why: str | None) -> str:
+    unit = run.compute_unit
+    return f"Let on by its sweep to {to:,.4g} {unit}{f': {why}' if why else ''}."
+
+
+def said(shared: Shared, found: Round, now: datetime) -> dict[str, Any]:
+    """What people are shown, in JSON; see `AllocationView`."""
+    ids = {run.name: run.id for run in shared.runs}
+    plan = found.plan
+    outlooks = sorted(plan.arms, key=lambda arm: (-arm.p_best, -arm.end.median)) if plan else []
+    return {
+        "horizon": shared.horizon,
+        "choice": ids[plan.choice] if plan else None,
+        "settled": plan.settled if plan else False,
+        "expected_regret": plan.expected_regret if plan else None,
+        "over": found.over,
+        "runs": [
+            {
+                "run_id": ids[arm.arm],
+                "end": arm.end.to_dict(),
+                "p_best": arm.p_best,
+                "dominated": arm.dominated,
+                "reason": found.reasons.get(arm.arm),
+            }
+            for arm in outlooks
+        ],
+        "sentence": _sentence(shared, found),
+        "planned_at": now.isoformat(),
+    }
+
+
+def _sentence(shared: Shared, found: Round) -> str:
+    if found.plan is None and found.over is None:
+        known = len(shared.runs) - len(found.go)
+        return f"Every run trains until it can be forecast: {known} of {len(shared.runs)} can be."
+    told = [found.plan.sentence] if found.plan else []
+    if found.over is not None and not (found.plan and found.plan.not_run_on):
+        told.append(f"No run goes on: {found.over}.")
+    return " ".join(told)
