@@ -23,7 +23,7 @@ from server.forecasts.fitted import MIN_POINTS, rising
 from server.runs.models import Run
 from server.runs.pausing import pause_run, resume_run
 from server.runs.service import ALLOCATION, IN_LINE, is_over, request_stops
-from server.runs.states import DesiredState, Status
+from server.runs.states import UNASKED, DesiredState, Status
 from server.settings import Settings
 from server.sweeps.allocation import horizon_of, spent_by
 from server.sweeps.models import ALLOCATE, Sweep
@@ -62,9 +62,10 @@ class _Seen:
 def read_shared(
     session: Session, settings: Settings, sweep_id: str, runs: Sequence[Run], entrants: Sequence[Entrant]
 ) -> Shared | None:
-    """What there is to allocate; None where runs share nothing, or all are over."""
+    """What there is to allocate; None where runs share nothing, or none is left that the sweep says anything of: what
+    was said last stands."""
     sweep = session.get_one(Sweep, sweep_id)
-    if sweep.policy != ALLOCATE or sweep.budget_compute is None or all(map(is_over, runs)):
+    if sweep.policy != ALLOCATE or sweep.budget_compute is None or not any(map(_is_ours, runs)):
         return None
     by_id, names = {one.id: one for one in entrants}, _names(runs)
     seen = [_seen(run, names[run.id], by_id[run.id]) for run in runs if _may_be_chosen(run)]
@@ -72,11 +73,15 @@ def read_shared(
     return Shared(sweep_id, left, horizon_of(runs), settings.max_concurrent_runs, seen)
 
 
+def _is_ours(run: Run) -> bool:
+    return run.allocated and not is_over(run) and run.desired_state in UNASKED
+
+
 def _may_be_chosen(run: Run) -> bool:
     """Not one that failed, or that a person stopped or paused."""
     if is_over(run):
         return run.status == Status.SUCCEEDED or (run.status == Status.STOPPED and run.allocated)
-    return run.desired_state == DesiredState.RUN or (run.desired_state == DesiredState.PAUSE and run.allocated)
+    return run.desired_state == DesiredState.RUN or _is_ours(run)
 
 
 def _names(runs: Sequence[Run]) -> dict[str, str]:
@@ -124,7 +129,7 @@ def apply(session: Session, shared: Shared, found: Round, now: datetime) -> None
     if session.get_one(Sweep, shared.sweep_id, populate_existing=True).policy != ALLOCATE:
         return
     read = {run.id: run for run in shared.runs}
-    ours = [run for run in locked if run.allocated and not is_over(run)]
+    ours = [run for run in locked if _is_ours(run)]
     as_read = [run for run in ours if run.id in read and run.version == read[run.id].version]
     if found.over is None:
         for run in as_read:

@@ -116,10 +116,8 @@ def _survives(session: Session, row: SweepComparison, now: datetime) -> bool:
 def _read(session: Session, settings: Settings, sweep_id: str) -> tuple[Compared, Shared | None]:
     runs = session.scalars(select(Run).where(Run.sweep_id == sweep_id).order_by(Run.id)).all()
     control = next((run for run in runs if run.is_control), None)
-    curves, past = {}, []
-    if control is not None and not too_many(len(runs)):
-        curves = validation_curves(session, [run.id for run in runs])
-        past = past_runs(session, control, of_its_sweep=False)
+    curves = {} if too_many(len(runs)) else validation_curves(session, [run.id for run in runs])
+    past = past_runs(session, control, of_its_sweep=False) if curves and control is not None else []
     unit = runs[0].compute_unit  # of all, by the plan of the sweep
     budget = max((run.budget_compute for run in runs if run.budget_compute is not None), default=None)
     ours = [Entrant.of(run, _arm(run), curves.get(run.id, [])) for run in runs]

@@ -116,7 +116,8 @@ def _round(found: Plan, runners: Mapping[str, Runner], going: dict[str, float], 
     finish = next((row for row in found.allocation if row.kind == "finish"), None)
     choice = runners[found.choice]
     is_finishing = choice.goes_to is not None and not choice.has_arrived and found.choice not in going
-    if finish is not None and (is_finishing or not (looks or found.going)):
+    has_place = len(go) < max(places, 1)
+    if finish is not None and (is_finishing or (found.settled and has_place) or not (looks or found.going)):
         go[finish.arm], reasons[finish.arm] = finish.to, finish.reason
     for row in looks:
         if row.arm not in go and len(go) < max(places, 1):

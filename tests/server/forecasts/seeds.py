@@ -46,11 +46,12 @@ def new_run(name: str = "no-cispo", **columns: Any) -> Run:
     return Run(name=name, changes={}, **columns)
 
 
-def make_sweep(session: Session, policy: str = "advise") -> Sweep:
+def make_sweep(session: Session, policy: str = "advise", **columns: Any) -> Sweep:
     recipe = RecipeRow(name="scalerl", digest=new_id("sha256"), body={})
     session.add(recipe)
     session.flush()
-    sweep = Sweep(name="leave-one-out", base_recipe_id=recipe.id, design={}, plan_hash="0", policy=policy)
+    columns = {"name": "leave-one-out", "design": {}, "plan_hash": "0"} | columns
+    sweep = Sweep(base_recipe_id=recipe.id, policy=policy, **columns)
     session.add(sweep)
     session.flush()
     return sweep

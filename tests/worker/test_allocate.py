@@ -1,0 +1,264 @@
+"""Runs that share one budget of compute, on real Postgres: who is let on, who is held, and when all are stopped."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+import numpy as np
+import pytest
+from sqlalchemy import select
+
+import worker.allocate
+import worker.compare
+from server.events.models import Event
+from server.runs import pausing
+from server.runs.lifecycle import transition
+from server.runs.models import Run
+from server.runs.service import request_stop
+from server.runs.states import Status
+from server.settings import Settings
+from server.sweeps.comparisons import ask_for_comparison
+from server.sweeps.models import Sweep, SweepComparison
+from server.sweeps.schemas import AllocationView
+from server.sweeps.service import get_sweep, sweep_read
+from tests.server.forecasts.seeds import START, add_evaluations, make_run, make_sweep, sigmoid
+from tests.worker.refitting import COMPUTE, Sessions
+from worker.compare import compare_sweep
+
+LATER = START + timedelta(hours=1)
+CEILINGS = {"control": 0.60, "higher": 0.62, "lower": 0.35}
+
+
+def curve(arm: str) -> Any:
+    noise = np.random.default_rng(len(arm)).normal(0.0, 6e-5**0.5, len(COMPUTE))
+    return sigmoid(COMPUTE, A=CEILINGS[arm]) + noise
+
+
+def begin(
+    sessions: Sessions, points: Mapping[str, int], budget: float = 300.0, **columns: Mapping[str, Any]
+) -> tuple[str, dict[str, str]]:
+    """A sweep whose arms have so many evaluations each, and the ids of its runs. `columns`: of single runs, by arm."""
+    with sessions.begin() as session:
+        sweep = make_sweep(session, "allocate", budget_compute=budget)
+        runs = {}
+        for arm, count in points.items():
+            usual = {"sweep_id": sweep.id, "is_control": arm == "control", "allocated": True, "goes_to": 0.0}
+            run = make_run(session, **({"name": arm, "arm": arm} | usual | columns.get(arm, {})))
+            if count:
+                add_evaluations(session, run, COMPUTE[:count], curve(arm)[:count])
+            runs[arm] = run.id
+        return sweep.id, runs
+
+
+def allocate(sessions: Sessions, settings: Settings, sweep_id: str, at: datetime = LATER) -> AllocationView:
+    """One more comparison, and what is told of the allocation after it."""
+    with sessions.begin() as session:
+        ask_for_comparison(session, sweep_id, at)
+    compare_sweep(sessions, settings, sweep_id, at)
+    with sessions() as session:
+        found = sweep_read(session, get_sweep(session, sweep_id), at).allocation
+    assert found is not None
+    return found
+
+
+def states(sessions: Sessions, runs: Mapping[str, str]) -> dict[str, tuple[str, str, bool]]:
+    """By arm: what is wanted, what is the case, and whether it has somewhere to go."""
+    with sessions() as session:
+        found = {arm: session.get_one(Run, run_id) for arm, run_id in runs.items()}
+    return {arm: (run.desired_state, run.status, run.goes_to is not None) for arm, run in found.items()}
+
+
+def run_of(sessions: Sessions, run_id: str) -> Run:
+    with sessions() as session:
+        return session.get_one(Run, run_id)
+
+
+PAUSED = {"desired_state": "pause", "status": "paused", "goes_to": None}
+
+
+def test_runs_that_can_be_forecast_are_held_until_the_others_can(sessions: Sessions, settings: Settings) -> None:
+    sweep_id, runs = begin(sessions, {"control": 5, "higher": 2, "lower": 0}, lower={"status": "queued"})
+    said = allocate(sessions, settings, sweep_id)
+    assert states(sessions, runs) == {
+        "control": ("pause", "running", False),  # its trainer is told, and ends in its own time
+        "higher": ("run", "running", True),
+        "lower": ("run", "queued", True),
+    }
+    assert said.sentence == "Every run trains until it can be forecast: 1 of 3 can be."
+    assert (said.choice, said.over, said.runs, said.spent) == (None, None, [], COMPUTE[4] + COMPUTE[1])
+
+
+def test_looks_are_taken_in_the_places_that_there_are(sessions: Sessions, settings: Settings) -> None:
+    settings.max_concurrent_runs = 1
+    held = {"higher": PAUSED, "lower": PAUSED, "control": PAUSED}
+    sweep_id, runs = begin(sessions, {"control": 5, "higher": 5, "lower": 5}, **held)
+    said = allocate(sessions, settings, sweep_id)
+    let_on = [arm for arm, state in states(sessions, runs).items() if state == ("run", "queued", True)]
+    assert len(let_on) == 1
+    run = run_of(sessions, runs[let_on[0]])
+    assert run.goes_to is not None
+    assert COMPUTE[4] < run.goes_to < 100
+    assert run.reason is not None
+    assert run.reason.startswith("Let on by its sweep to ")
+    (told,) = [one for one in said.runs if one.reason]
+    assert told.run_id == run.id
+    assert sum(one.p_best for one in said.runs) == pytest.approx(1)
+    assert [one.p_best for one in said.runs] == sorted((one.p_best for one in said.runs), reverse=True)
+
+
+def test_a_run_on_its_way_is_left_alone_and_one_that_arrived_is_thought_over(
+    sessions: Sessions, settings: Settings
+) -> None:
+    settings.max_concurrent_runs = 1
+    on = {"control": {"goes_to": 90.0}, "higher": PAUSED, "lower": {"goes_to": COMPUTE[4]}}
+    sweep_id, runs = begin(sessions, {"control": 5, "higher": 5, "lower": 5}, **on)
+    allocate(sessions, settings, sweep_id)
+    assert run_of(sessions, runs["control"]).goes_to == 90.0
+    assert states(sessions, runs) == {
+        "control": ("run", "running", True),
+        "higher": ("pause", "paused", False),
+        "lower": ("pause", "running", False),  # the place is the control's
+    }
+
+
+def test_the_best_goes_to_its_end_and_then_all_is_over(sessions: Sessions, settings: Settings) -> None:
+    apart = {"control": PAUSED, "lower": PAUSED}
+    sweep_id, runs = begin(sessions, {"control": 51, "lower": 30}, **apart)
+    with sessions.begin() as session:
+        session.get_one(Run, runs["control"]).status = "succeeded"
+    said = allocate(sessions, settings, sweep_id)
+    assert said.choice == runs["control"]
+    assert said.settled
+    assert said.over is not None
+    assert states(sessions, runs)["lower"][0] == "stop"
+    reason = run_of(sessions, runs["lower"]).desired_reason
+    assert reason == f"Its sweep is over: {said.over}."
+    with sessions() as session:
+        actors = session.scalars(select(Event.actor).where(Event.run_id == runs["lower"])).all()
+    assert actors == ["allocation"]
+
+
+def test_a_spent_budget_ends_the_sweep_but_for_what_is_a_persons(sessions: Sessions, settings: Settings) -> None:
+    own = {"lower": {"allocated": False, "goes_to": None}}
+    sweep_id, runs = begin(sessions, {"control": 5, "higher": 9, "lower": 3}, budget=20.0, **own)
+    said = allocate(sessions, settings, sweep_id)
+    assert said.over == "the budget is spent"
+    assert {arm: state[0] for arm, state in states(sessions, runs).items()} == {
+        "control": "stop",
+        "higher": "stop",
+        "lower": "run",
+    }
+
+
+def test_what_a_person_paused_or_resumed_is_theirs(sessions: Sessions, settings: Settings) -> None:
+    sweep_id, runs = begin(sessions, {"control": 5, "higher": 5, "lower": 5}, higher=PAUSED, lower=PAUSED)
+    with sessions.begin() as session:
+        pausing.pause_run(session, runs["higher"], actor="tok", reason=None, now=LATER)  # it was held: now it stays
+        pausing.resume_run(session, runs["lower"], actor="tok", now=LATER)
+    for _ in range(2):
+        allocate(sessions, settings, sweep_id)
+    found = states(sessions, runs)
+    assert (found["higher"], found["lower"]) == (("pause", "paused", False), ("run", "queued", False))
+    assert not run_of(sessions, runs["higher"]).allocated
+    assert not run_of(sessions, runs["lower"]).allocated
+
+
+def test_a_run_that_a_person_stopped_is_not_chosen(sessions: Sessions, settings: Settings) -> None:
+    sweep_id, runs = begin(sessions, {"control": 8, "higher": 12, "lower": 8}, higher=PAUSED)
+    with sessions.begin() as session:
+        run = request_stop(session, session.get_one(Run, runs["higher"]), actor="tok", reason=None)
+        transition(session, run, Status.STOPPED, actor="reconciler", reason="", now=LATER)
+    said = allocate(sessions, settings, sweep_id)
+    assert runs["higher"] not in {one.run_id for one in said.runs}
+    assert said.choice in {runs["control"], runs["lower"]}
+
+
+@pytest.mark.parametrize("to", [Status.FAILED, Status.PAUSED])
+def test_the_end_of_a_run_has_the_others_thought_over(sessions: Sessions, settings: Settings, to: Status) -> None:
+    sweep_id, runs = begin(sessions, {"control": 5, "higher": 5}, higher={"status": "running", "goes_to": 50.0})
+    allocate(sessions, settings, sweep_id)
+    assert dirty_at(sessions, sweep_id) is None
+    with sessions.begin() as session:
+        transition(session, session.get_one(Run, runs["higher"]), to, actor="reconciler", reason="", now=LATER)
+    assert dirty_at(sessions, sweep_id) is not None
+
+
+def dirty_at(sessions: Sessions, sweep_id: str) -> datetime | None:
+    with sessions() as session:
+        return session.get_one(SweepComparison, sweep_id).dirty_at
+
+
+def test_what_was_said_at_the_end_stands(sessions: Sessions, settings: Settings) -> None:
+    sweep_id, runs = begin(sessions, {"control": 5, "higher": 9}, budget=20.0)
+    said = allocate(sessions, settings, sweep_id)
+    with sessions.begin() as session:
+        add_evaluations(
+            session, session.get_one(Run, runs["control"]), COMPUTE[5:8], curve("control")[5:8], first_step=50
+        )
+    again = allocate(sessions, settings, sweep_id, LATER + timedelta(hours=1))
+    assert (again.over, again.planned_at) == (said.over, said.planned_at)
+    assert again.spent > said.spent
+
+
+def test_without_a_control_it_is_allocated_all_the_same(sessions: Sessions, settings: Settings) -> None:
+    sweep_id, _ = begin(sessions, {"higher": 5, "lower": 5})
+    said = allocate(sessions, settings, sweep_id)
+    assert len(said.runs) == 2
+
+
+def test_two_runs_of_one_name_are_two(sessions: Sessions, settings: Settings) -> None:
+    same = {"higher": {"name": "control"}}
+    sweep_id, runs = begin(sessions, {"control": 5, "higher": 5, "lower": 5}, **same)
+    said = allocate(sessions, settings, sweep_id)
+    assert {one.run_id for one in said.runs} == set(runs.values())
+
+
+def test_a_run_that_changed_meanwhile_is_left_for_the_next_time(
+    sessions: Sessions, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sweep_id, runs = begin(sessions, {"control": 5, "higher": 2})
+    think = worker.allocate.think
+
+    def resumed_meanwhile(*given: Any) -> Any:
+        with sessions.begin() as session:
+            pausing.pause_run(session, runs["control"], actor="tok", reason="mine", now=LATER)
+        return think(*given)
+
+    monkeypatch.setattr(worker.allocate, "think", resumed_meanwhile)
+    allocate(sessions, settings, sweep_id)
+    control = run_of(sessions, runs["control"])
+    assert (control.desired_reason, control.allocated) == ("mine", False)
+
+
+def test_what_cannot_be_thought_over_is_tried_again(
+    sessions: Sessions, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sweep_id, runs = begin(sessions, {"control": 5, "higher": 2})
+
+    def broken(*given: Any) -> Any:
+        raise RuntimeError("a fault of ours")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(worker.allocate, "next_round", broken)
+        allocate(sessions, settings, sweep_id)
+    with sessions() as session:
+        row = session.get_one(SweepComparison, sweep_id)
+        again_at = row.again_at
+    assert states(sessions, runs)["control"] == ("run", "running", True)
+    assert again_at is not None
+    compare_sweep(sessions, settings, sweep_id, again_at + timedelta(minutes=1))
+    assert states(sessions, runs)["control"] == ("pause", "running", False)
+
+
+def test_another_policy_allocates_nothing(sessions: Sessions, settings: Settings) -> None:
+    sweep_id, runs = begin(sessions, {"control": 5, "higher": 2})
+    with sessions.begin() as session:
+        sweep = session.get_one(Sweep, sweep_id)
+        sweep.policy, sweep.budget_compute = "advise", None
+        ask_for_comparison(session, sweep_id, LATER)
+    compare_sweep(sessions, settings, sweep_id, LATER)
+    assert states(sessions, runs)["control"] == ("run", "running", True)
+    with sessions() as session:
+        assert sweep_read(session, get_sweep(session, sweep_id), LATER).allocation is None
