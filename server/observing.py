@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from fastapi import APIRouter, Response
 from prometheus_client import (
@@ -23,7 +23,7 @@ from sqlalchemy import ColumnElement, func, select
 from sqlalchemy.orm import InstrumentedAttribute, Session
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from server.alerts.models import Alert, Delivery
+from server.alerts.models import TEST, Alert, Delivery
 from server.dependencies import DbSession, Now, Reader
 from server.events.models import OutboxMessage
 from server.forecasts.models import Recommendation
@@ -67,12 +67,22 @@ def stored(session: Session, now: datetime) -> bytes:
         registry, session, now, "tasks", "Tasks that are due and not yet given to the broker", OutboxMessage.not_before,
         OutboxMessage.published_at.is_(None), OutboxMessage.not_before <= now,
     )  # fmt: skip
-    _waiting(registry, session, now, "refits", "Runs with evaluations that no forecast has seen yet", Run.dirty_at)
+    _waiting(
+        registry, session, now, "refits", "Runs with evaluations that no forecast has seen yet", Run.dirty_since,
+        Run.dirty_at.is_not(None),
+    )  # fmt: skip
     _waiting(
         registry, session, now, "deliveries", "Deliveries of alerts and news that are not over", Delivery.created_at,
         Delivery.status == "pending",
     )  # fmt: skip
+    says = "Alerts and news that no channel took, within a day: they were given up."
+    Gauge("forecurve_given_up_deliveries", says, registry=registry).set(_given_up(session, now))
     return generate_latest(registry)
+
+
+def _given_up(session: Session, now: datetime) -> int:
+    lately = Delivery.given_up_at > now - timedelta(days=1), Delivery.event != TEST
+    return session.scalar(select(func.count()).where(*lately)) or 0
 
 
 def _counts(session: Session, by: InstrumentedAttribute[str], *those: ColumnElement[bool]) -> dict[str, int]:

@@ -217,7 +217,7 @@ def _finish(session: Session, parcel: Parcel, result: Result, now: datetime, jit
     if result.delivered:
         values |= {"status": "delivered", "delivered_at": now}
     elif over:
-        values |= {"status": "failed"}
+        values |= {"status": "failed", "given_up_at": now}
     else:
         values |= {"not_before": again_at}
     mine = Delivery.id == parcel.delivery_id, Delivery.lease == parcel.lease

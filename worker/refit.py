@@ -141,7 +141,7 @@ def _survives(session: Session, run: Run, now: datetime) -> bool:
     if tries.again_at == now:
         run.refit_tries = tries.number
         return True
-    run.fit_lease = run.fit_lease_expires_at = run.dirty_at = None
+    run.fit_lease = run.fit_lease_expires_at = run.dirty_at = run.dirty_since = None
     _note_tries(session, run, tries, tries.said(_DIED))
     _settle_if_over(session, run, now)
     return False
@@ -202,8 +202,9 @@ def _finish(
     run.fit_lease = run.fit_lease_expires_at = None
     run.fitted_at = now
     if run.dirty_at == claim.dirty_at:
-        run.dirty_at = None
+        run.dirty_at = run.dirty_since = None
     else:  # more has come: stay dirty
+        run.dirty_since = now
         enqueue(session, REFIT_TASK, run.id, not_before=now + timedelta(seconds=settings.refit_every_s))
     _note_failure(session, run, found if isinstance(found, Unfitted) else None, now, anew=claim.dirty_at is not None)
     resolve_superseded(session, run, actor="watch", now=now)

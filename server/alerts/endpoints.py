@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query
 
@@ -93,10 +93,18 @@ def delete_channel(channel_id: str, session: DbSession, identity: Admin) -> None
 
 @router.get("/deliveries", responses=problems(404))
 def list_deliveries(
-    session: DbSession, _: Reader, alert_id: OfAlert, cursor: Cursor = None, limit: Limit = 50
+    session: DbSession,
+    _: Reader,
+    alert_id: OfAlert,
+    status: Annotated[
+        Literal["pending", "delivered", "failed"] | None,
+        Query(description="`failed` were given up, were overtaken, or their channel was deleted."),
+    ] = None,
+    cursor: Cursor = None,
+    limit: Limit = 50,
 ) -> Page[DeliveryRead]:
     """Deliveries of alerts, news and tests to channels: what was sent, what was answered, what is still to be tried."""
-    rows, following = service.list_deliveries(session, alert_id=alert_id, cursor=cursor, limit=limit)
+    rows, following = service.list_deliveries(session, alert_id=alert_id, status=status, cursor=cursor, limit=limit)
     return Page(items=[DeliveryRead.model_validate(row) for row in rows], next_cursor=following)
 
 

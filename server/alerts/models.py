@@ -111,3 +111,4 @@ class Delivery(Base):
     response_text: Mapped[str | None]
     created_at: Mapped[datetime] = mapped_column(server_default=func.now())
     delivered_at: Mapped[datetime | None]
+    given_up_at: Mapped[datetime | None]  # not of one that was overtaken, or whose channel was deleted

@@ -123,10 +123,12 @@ def list_alerts(
 
 
 def list_deliveries(
-    session: Session, *, alert_id: str | None, cursor: str | None, limit: int
+    session: Session, *, alert_id: str | None, status: str | None = None, cursor: str | None, limit: int
 ) -> tuple[Sequence[Delivery], str | None]:
     """One page of deliveries, newest first."""
     query = select(Delivery)
+    if status is not None:
+        query = query.where(Delivery.status == status)
     if alert_id is not None:
         query = query.where(Delivery.alert_id == alert_id)
     return newest_first(session, query, Delivery.id, cursor, limit)

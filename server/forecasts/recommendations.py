@@ -11,6 +11,7 @@ from sqlalchemy import ColumnElement, exists, select
 from sqlalchemy.orm import Session
 
 from forecurve.science.departures.misfit import FALLEN, HOLDS
+from server.alerts.models import Delivery
 from server.alerts.news import tell_advice, tell_advice_no_more, tell_newer_advice
 from server.errors import Conflict, NotFound
 from server.pagination import newest_first
@@ -82,7 +83,7 @@ def recommend(
         tell_newer_advice(session, opened.id, advice.id)
     _record(session, run, advice, actor="refit", reason=reason)
     _follow(session, run, advice, now)
-    if not renews and _waits(session, run, advice):
+    if not renews and _waits(session, run, advice) and not _was_told(session, run, advice):
         tell_advice(session, advice.id, now)
     return advice
 
@@ -196,6 +197,15 @@ def _waits(session: Session, run: Run, advice: Recommendation) -> bool:
     if advice.action == "stop":
         return run.desired_state in UNASKED and not _is_followed(session, run)
     return advice.action == "scale"
+
+
+def _was_told(session: Session, run: Run, advice: Recommendation) -> bool:
+    """Whether the same arrived before, as news: a run that is close to where its advice changes may have it to and fro,
+    and nobody was told of what it said between."""
+    mine = Recommendation.run_id == run.id, Recommendation.action == advice.action
+    of_it = exists().where(Delivery.recommendation_id == Recommendation.id, Delivery.status == "delivered")
+    last = session.scalar(select(Recommendation).where(*mine, of_it).order_by(Recommendation.id.desc()).limit(1))
+    return last is not None and not is_news(advice.action, last.numbers, advice.numbers)
 
 
 def _supersede(

@@ -19,7 +19,7 @@ def mark_dirty(session: Session, run: Run, now: datetime) -> None:
     """
     if run.dirty_at is None:
         enqueue(session, REFIT_TASK, run.id)
-        run.dirty_at = now
+        run.dirty_at = run.dirty_since = now
     else:
         run.dirty_at = max(now, run.dirty_at + timedelta(microseconds=1))
     session.flush()

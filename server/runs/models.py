@@ -84,6 +84,7 @@ class Run(Labels, Base):
     last_reward: Mapped[float | None]
 
     dirty_at: Mapped[datetime | None]
+    dirty_since: Mapped[datetime | None]  # dirty_at moves with every report
     fitted_at: Mapped[datetime | None]
     unfitted: Mapped[str | None]  # why the newest evaluations could not be fitted, or there are none, in words
     refit_tries: Mapped[int] = mapped_column(default=0, server_default="0")  # unexpected failures with the same ones

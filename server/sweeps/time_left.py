@@ -35,7 +35,7 @@ def through_at(session: Session, sweep: Sweep, now: datetime) -> datetime | None
     if not held or not (waiting or any(map(_goes_on, held))):
         return None
     spent_at = budgets_spent_at(session, held, {})
-    per_unit = _seconds_a_unit(runs, spent_at)
+    per_unit = _seconds_a_unit(runs, spent_at, now)
     if per_unit is None:
         return None
     free = [_left(run, spent_at.get(run.id), per_unit, now) for run in held]
@@ -47,14 +47,17 @@ def _goes_on(run: Run) -> bool:
     return run.desired_state == DesiredState.RUN and run.status not in _ENDS
 
 
-def _seconds_a_unit(runs: Sequence[Run], spent_at: Mapping[str, datetime | None]) -> float | None:
-    """Of compute, in the median run: of those that are through and of those that train, as long as they will have
-    taken."""
+def _seconds_a_unit(runs: Sequence[Run], spent_at: Mapping[str, datetime | None], now: datetime) -> float | None:
+    """Of compute, in the median run: of those that are through, as long as they took, and of those that train, as long
+    as they will have taken. A run that was paused or tried again has waited, too: there it is its pace of late."""
     found = []
     for run in runs:
         ends = run.finished_at if run.status == Status.SUCCEEDED else spent_at.get(run.id)
-        if ends is not None and run.started_at is not None and run.budget_compute:
-            found.append((ends - run.started_at).total_seconds() / run.budget_compute)
+        if ends is None or run.started_at is None or not run.budget_compute:
+            continue
+        begins, done = (run.started_at, 0.0) if run.attempt <= 1 else (now, run.last_compute or 0.0)
+        if ends > begins and run.budget_compute > done:
+            found.append((ends - begins).total_seconds() / (run.budget_compute - done))
     return median(found) if found else None
 
 

@@ -44,7 +44,7 @@ def test_what_there_is_is_counted_by_its_state(
         make_channel(session, "https://hooks.example.com/x")
         run = make_run(session, "one")
         open_alert(session, run, kind="fell", level="ALERT", title="t", text="x", now=clock.now)
-        run.dirty_at = clock.now - timedelta(seconds=7)
+        run.dirty_at, run.dirty_since = clock.now, clock.now - timedelta(seconds=7)
         make_run(session, "two").status = "failed"
         enqueue(session, "worker.tasks.refit", run.id, not_before=clock.now + timedelta(hours=1))
     clock.advance(30)
@@ -54,6 +54,7 @@ def test_what_there_is_is_counted_by_its_state(
     assert at(found, "waiting_refits") == 1
     assert at(found, "waiting_refits_oldest_seconds") == 37
     assert at(found, "waiting_deliveries") == 1
+    assert at(found, "given_up_deliveries") == 0
     assert at(found, "waiting_tasks") == 1  # to deliver the alert; the other is not due yet
 
 

@@ -129,6 +129,19 @@ def test_advice_that_stands_is_told_once_though_its_number_moves(sessions: Sessi
     assert [event for event, _ in told(sessions)] == ["advice"] * 2
 
 
+def test_advice_that_goes_to_and_fro_is_told_when_its_number_has_moved(sessions: Sessions) -> None:
+    (run,) = running(sessions)
+    hear(sessions, "advice")
+    for gain in (0.008, 0.0085, 0.002):
+        advise(sessions, run, "stop", gain)
+        arrived(sessions)
+        advise(sessions, run, "continue", 0.02)
+    with sessions() as session:
+        said = session.scalars(select(Recommendation).order_by(Recommendation.id)).all()
+        of_stops = [one.id for one in said if one.action == "stop"]
+    assert told(sessions) == [("advice", of_stops[0]), ("advice", of_stops[2])]
+
+
 @pytest.mark.parametrize("answer", ["newer", "dismissed"])
 def test_advice_that_is_open_no_more_is_not_told(sessions: Sessions, answer: str) -> None:
     (run,) = running(sessions)

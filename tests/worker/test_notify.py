@@ -211,6 +211,7 @@ def test_after_eight_tries_it_is_given_up_with_the_last_answer_and_an_event(
     with sessions() as session:
         event = session.scalars(select(Event).where(Event.kind == "delivery")).one()
     assert (event.to_state, event.evidence["tries"]) == ("failed", 8)
+    assert given_up.given_up_at == START + timedelta(hours=21)
 
 
 def test_a_try_that_killed_its_worker_counts_and_is_taken_over_when_the_lease_ends(

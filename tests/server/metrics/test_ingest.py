@@ -125,6 +125,7 @@ def test_evaluations_sum_up_the_run_and_ask_for_one_refit(sessions: Sessions, ru
         assert (row.last_step, row.last_compute, row.last_reward) == (30, 30.0, 0.4)
         assert row.dirty_at is not None
         assert row.dirty_at > first
+        assert row.dirty_since == first, "they wait since the first of them"
         asked = session.scalars(select(OutboxMessage).where(OutboxMessage.task == "worker.tasks.refit")).all()
         assert [message.args for message in asked] == [[run.run_id]], "the second batch finds the run dirty already"
         events = session.scalars(select(Event).where(Event.kind == "evaluation").order_by(Event.id)).all()

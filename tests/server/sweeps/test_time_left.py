@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from fastapi.testclient import TestClient
+from sqlalchemy import select
 from sqlalchemy.orm import Session, sessionmaker
 
 from server.metrics.models import Evaluation
@@ -120,3 +121,14 @@ def test_nothing_is_said_of_what_would_take_many_years(session: Session) -> None
     for budget in (1e300, 100.0):
         make_run(session, sweep_id=sweep.id, status="queued", attempt=0, budget_compute=budget)
     assert minutes(session, sweep) is None
+
+
+def test_what_a_run_has_waited_in_a_pause_counts_for_no_other(session: Session) -> None:
+    sweep = make_sweep(session)
+    paused = training(session, sweep, 10, last_compute=40.0)
+    make_run(session, sweep_id=sweep.id, status="queued", attempt=0)
+    assert minutes(session, sweep) == pytest.approx(200)
+    paused.attempt, paused.started_at = 2, BEGAN - timedelta(days=3)
+    for evaluation in session.scalars(select(Evaluation)):
+        evaluation.attempt = 2
+    assert minutes(session, sweep) == pytest.approx(200)
