@@ -17,7 +17,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from forecurve.science import Fit
-from forecurve.science.planning.rounds import Round, Runner, next_round
+from forecurve.science.planning.rounds import UNTIL_FORECAST, Round, Runner, next_round
 from server.comparisons.find import Entrant
 from server.forecasts.fitted import MIN_POINTS, rising
 from server.runs.models import Run
@@ -185,7 +185,7 @@ def said(shared: Shared, found: Round, now: datetime) -> dict[str, Any]:
 
 def _sentence(shared: Shared, found: Round) -> str:
     if found.plan is None and found.over is None:
-        known = len(shared.runs) - len(found.go)
+        known = len(shared.runs) - sum(to == UNTIL_FORECAST for to in found.go.values())
         return f"Every run trains until it can be forecast: {known} of {len(shared.runs)} can be."
     told = [found.plan.sentence] if found.plan else []
     if found.over is not None and not (found.plan and found.plan.not_run_on):

@@ -79,6 +79,7 @@ def _start(here: Standing, belief: Belief, room: Room) -> _Start:
         if len(edges):
             last = min(int(np.searchsorted(edges, to * (1 - _IS_THERE))), len(edges) - 1)
             belief.after(belief.look(arm, last))
+            belief.now[arm] = to  # it may stop short of that edge, and the next look pays for what lies between
             edge[arm] = last + 1
     return _Start(compute, edge, spend)
 

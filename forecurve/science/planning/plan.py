@@ -183,7 +183,7 @@ def plan(
     fits = fits_of(arms, PlanError, prior)
     check_arms(fits)
     _check_numbers(fits, budget=budget, delta=delta, horizon=horizon, price=price)
-    under_way = _checked(fits, going or {}, closed)
+    under_way = _checked(fits, {} if going is None else going, closed)
     now = np.array([each.curve.now for each in fits])
     budget, price = as_float(budget), None if price is None else as_float(price)
     delta = least_gain(delta, fits[0].curve)
@@ -284,10 +284,12 @@ def _checked(fits: Sequence[Fit], going: Mapping[str, float], closed: Collection
     check_kind("going", going, Mapping, "pass name -> compute", PlanError)
     if isinstance(closed, str):
         raise PlanError("closed", repr(closed), "is one text", "pass a list of names")
-    names = {each.curve.name for each in fits}
+    check_kind("closed", closed, Collection, "pass a list of names", PlanError)
+    names = [each.curve.name for each in fits]  # no set: what is given may be no name at all, and have no hash
     for argument, given in (("going", going), ("closed", closed)):
         for name in given:
             if name not in names:
                 raise PlanError(argument, repr(name), "is none of the arms", NAMES)
-    check_amounts(fits[0].curve, **{f"going[{name!r}]": to for name, to in going.items()})
+    for name, to in going.items():
+        check_compute(f"going[{name!r}]", to, PlanError, f"compute is in {fits[0].unit}", "a positive number is needed")
     return {name: as_float(to) for name, to in going.items()}

@@ -18,6 +18,7 @@ UNTIL_FORECAST = 0.0
 """Where a run goes that is to train until it can be forecast."""
 
 _LITTLE = 1e-3  # of the horizon: budget that nobody would begin a run for
+_NOTHING = 1e-10  # of the horizon: budget that buys nothing, for a plan must have one
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,8 @@ class Round:
     Attributes:
         go: where runs go that are to train, those that train already included.
         reasons: why, of those that are told to go on or to begin.
-        plan: that all rests on; None while a run cannot be forecast yet, or where nothing is left to plan.
+        plan: that all rests on, or of which only the choice counts where nothing is left to allocate; None while a run
+            cannot be forecast yet, or where none can be.
         over: why no run is to go on, in a few words; None while one is.
     """
 
@@ -69,22 +71,24 @@ def next_round(
         runners: by name.
         left: of the compute that the runs share; what they are on their way to is not taken off yet.
         horizon: compute of a full run.
-        places: how many runs may train at once; at least one does.
+        places: how many runs may train at once; at least one does. Runs that cannot be forecast yet are all told to go:
+            whoever lets them train lets them wait for a place.
         delta: see `plan`.
 
     Raises:
         PlanError: see `plan`.
     """
     young = [name for name, one in runners.items() if one.fit is None and not one.closed]
-    if left <= _LITTLE * horizon:
-        return Round({}, over="the budget is spent")
-    if young:
-        return Round(dict.fromkeys(young, UNTIL_FORECAST))
+    is_spent = left <= _LITTLE * horizon
+    if young and not is_spent:
+        return Round(_on_the_way(runners) | dict.fromkeys(young, UNTIL_FORECAST))
     fits = {name: one.fit for name, one in runners.items() if one.fit is not None}
+    if is_spent:
+        return Round({}, plan=_last_plan(fits, horizon, delta), over="the budget is spent")
     if not fits:
         return Round({}, over="no run can be forecast")
     if not any(fit.curve.now < horizon for fit in fits.values()):
-        return Round({}, over="every run is at its end")
+        return Round({}, plan=_last_plan(fits, horizon, delta), over="every run is at its end")
     closed = [name for name in fits if runners[name].closed]
     going = _going(runners, horizon)
     found = plan(
@@ -98,10 +102,24 @@ def next_round(
     return _round(found, runners, going, places)
 
 
+def _last_plan(fits: Mapping[str, Fit], horizon: float, delta: float | None) -> Plan | None:
+    """Which run is chosen, where nothing is left to allocate. Runs that all went beyond the horizon are compared where
+    the first of them is."""
+    if not fits:
+        return None
+    end = max(horizon, min(fit.curve.now for fit in fits.values()))
+    return plan(fits, _NOTHING * end, horizon=end, delta=delta)
+
+
+def _on_the_way(runners: Mapping[str, Runner]) -> dict[str, float]:
+    """Where runs go that were let go, and are not there."""
+    on = {name: one.goes_to for name, one in runners.items() if not one.closed and not one.has_arrived}
+    return {name: to for name, to in on.items() if to is not None}
+
+
 def _going(runners: Mapping[str, Runner], horizon: float) -> dict[str, float]:
     """Runs on their way to a look. One that is to go to its end is thought over each time."""
-    on = {name: one.goes_to for name, one in runners.items() if not one.closed and not one.has_arrived}
-    return {name: to for name, to in on.items() if to is not None and not reaches(to, horizon)}
+    return {name: to for name, to in _on_the_way(runners).items() if not reaches(to, horizon)}
 
 
 def _bound(runners: Mapping[str, Runner]) -> dict[str, float]:
