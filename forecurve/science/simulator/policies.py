@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from ..curves.margins import SETTLED, least_gain
-from ..fitting.fit import fit
+from ..fitting.fit import Fit, fit
 from ..planning.standing import Entrant, Standing, enter, standing
 from ..posterior.prior import Prior
 
@@ -142,6 +142,11 @@ class Forecasts:
                 return None
             self._standings[key] = standing(known, state.sweep.horizon, siblings=self.siblings)
         return self._standings[key]
+
+    def fit(self, state: State, arm: int) -> Fit | None:
+        """The forecast of one arm; None while it is too short."""
+        entrant = self._entrant(state, arm)
+        return None if entrant is None else entrant.fit
 
     def _entrant(self, state: State, arm: int) -> Entrant | None:
         key = (arm, int(state.points[arm]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from forecurve import Curve, fit, plan
+from forecurve import Curve, Fit, fit, plan
 from forecurve.science import Outlook, Plan
 
 from ..synthetic import noisy_curve
@@ -21,6 +21,12 @@ def arm_of(name: str, seed: int, last: float, points: int, *, A: float, B: float
 def sweep(last: float = 4000.0, points: int = 20) -> list[Curve]:
     arms = (("slow", SLOW), ("fast", FAST), ("poor", POOR))
     return [arm_of(name, seed, last, points, **shape) for seed, (name, shape) in enumerate(arms)]
+
+
+def close_arms(last: float, points: int) -> list[Fit]:
+    """Four that may each be the best: arm0 to arm3."""
+    shapes = [{"A": 0.60 + 0.01 * at, "B": 1.8, "C_mid": 3000.0 + 400 * at} for at in range(4)]
+    return [fit(arm_of(f"arm{at}", at, last, points, **shape)) for at, shape in enumerate(shapes)]
 
 
 FITS = [fit(curve) for curve in sweep()]

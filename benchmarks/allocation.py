@@ -1,0 +1,99 @@
+"""A whole sweep on one budget, several runs at once: what `next_round` saves beside running all runs evenly.
+
+    python benchmarks/allocation.py --runs 48 [--jobs 2] [--json]
+
+Sweeps of 8 arms are drawn from the spread of the paper's Table 1 (`table`) or from that of one-field ablations
+(`siblings`), 40 evaluations a run, with AR or white noise. They are replayed by `next_round` with a budget of the full
+compute (that of every run to its end), of half and of a quarter of it, and with 1, 2, 4 and 8 places: runs are forecast
+from 4 evaluations on, the measured start included, train side by side at one speed, and all is thought over after every
+evaluation, until no run is to go on.
+
+`regret` is the best arm's true end minus that of the chosen one, `compute` what was spent until it was over, as a share
+of the full compute, `time` how long that took, in lengths of one full run, and `to its end` how often the choice had
+gone there by then. `evenly` is every run to the same share of its length, places full all the time, and the highest
+last evaluation chosen: with a budget of 1 that is every run to its end.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ProcessPoolExecutor
+from itertools import product
+from multiprocessing import get_context
+from typing import Any, NamedTuple
+
+import numpy as np
+from common import note, parser, show
+
+from forecurve.science.simulator import ConstantCut, SharedReplay, replay, replay_shared, synthetic_sweep
+from forecurve.science.simulator.policies import Forecasts
+
+SEED = 90_000  # of the sweeps reported; development used others
+CELLS = (("table", "ar"), ("table", "white"), ("siblings", "ar"))
+ARMS = 8
+BUDGETS = (1.0, 0.5, 0.25)  # of the full compute
+PLACES = (1, 2, 4, 8)
+
+
+class Measured(NamedTuple):
+    """One sweep: how it ended with each budget and number of places, what an even one loses with each budget, and its
+    full compute."""
+
+    shared: dict[tuple[float, int], SharedReplay]
+    evenly: dict[float, float]
+    full: float
+
+
+def main() -> None:
+    """Run and print."""
+    made = parser(__doc__, runs=24)
+    made.add_argument("--jobs", type=int, default=2, help="sweeps at a time, one process each")
+    asked = made.parse_args()
+    rows: list[dict[str, Any]] = []
+    with ProcessPoolExecutor(asked.jobs, mp_context=get_context("spawn")) as pool:
+        for spread, noise in CELLS:
+            found = []
+            for each in pool.map(_measured, [(spread, noise, SEED + at) for at in range(asked.runs)]):
+                found.append(each)
+                note(f"{spread}, {noise} noise: sweep {len(found)} of {asked.runs}")
+            rows += [_row(f"{spread}, {noise} noise", found, *setting) for setting in product(BUDGETS, PLACES)]
+    show(rows, as_json=asked.json)
+
+
+def _measured(drawn: tuple[str, str, int]) -> Measured:
+    spread, noise, seed = drawn
+    sweep, forecasts = synthetic_sweep(seed, arms=ARMS, spread=spread, noise=noise), Forecasts()
+    shared = {
+        (budget, places): replay_shared(sweep, budget * sweep.full_cost, places, forecasts)
+        for budget, places in product(BUDGETS, PLACES)
+    }
+    cut = replay(sweep, ConstantCut())
+    return Measured(shared, {budget: cut.regret_at(budget * sweep.full_cost) for budget in BUDGETS}, sweep.full_cost)
+
+
+def _row(cell: str, found: list[Measured], budget: float, places: int) -> dict[str, Any]:
+    ours = [each.shared[budget, places] for each in found]
+    regret, se = _mean([each.regret for each in ours])
+    even_regret, even_se = _mean([each.evenly[budget] for each in found])
+    return {
+        "sweeps": cell,
+        "budget": budget,
+        "places": places,
+        "regret": regret,
+        "se": se,
+        "compute": _mean([own.compute / each.full for own, each in zip(ours, found, strict=True)])[0],
+        "time": _mean([each.time for each in ours])[0],
+        "to its end": _mean([each.finished for each in ours])[0],
+        "evenly: regret": even_regret,
+        "evenly: se": even_se,
+        "evenly: time": budget * ARMS / places,
+    }
+
+
+def _mean(values: list[float]) -> tuple[float, float]:
+    """And its standard error."""
+    x = np.array(values, dtype=float)
+    return float(x.mean()), float(x.std(ddof=1) / np.sqrt(len(x))) if len(x) > 1 else 0.0
+
+
+if __name__ == "__main__":
+    main()

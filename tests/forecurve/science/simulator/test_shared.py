@@ -1,0 +1,82 @@
+"""Sweeps on one budget: how long they take, what they spend, and whom they choose."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from forecurve.science import Curve
+from forecurve.science.simulator import Sweep, Track, replay_shared, rounds_of
+from forecurve.science.simulator.shared import FIRST
+
+from ..synthetic import sigmoid
+
+GAP, HORIZON = 400.0, 16_000.0
+COMPUTE = np.linspace(0, HORIZON, 41)
+
+
+def _track(name: str, A: float, B: float, C_mid: float) -> Track:
+    reward = sigmoid(COMPUTE, A, B, C_mid, 0.2)
+    return Track(Curve(COMPUTE, reward, name=name, prompts=1000, samples=16), float(reward[-1]))
+
+
+# "tortoise" wins at the end, "hare" leads over the first third
+CROSSING = Sweep(
+    (
+        _track("hare", 0.58, 1.9, 1500.0),
+        _track("tortoise", 0.72, 1.7, 4000.0),
+        _track("snail", 0.45, 1.8, 3000.0),
+        _track("other", 0.55, 1.8, 2000.0),
+    ),
+    HORIZON,
+)
+
+
+def test_the_later_winner_is_found_and_not_all_is_spent() -> None:
+    found = replay_shared(CROSSING, CROSSING.full_cost, 2)
+    assert found.chosen == 1
+    assert found.regret == 0.0
+    assert found.compute < 0.6 * CROSSING.full_cost
+
+
+def test_one_place_takes_as_long_as_its_compute_and_more_places_less() -> None:
+    one, four = (replay_shared(CROSSING, CROSSING.full_cost, places) for places in (1, 4))
+    assert one.time == pytest.approx(one.compute / HORIZON)
+    assert four.compute / 4 / HORIZON < four.time < one.time
+
+
+def test_first_all_arms_train_until_they_can_be_forecast() -> None:
+    for places in (1, 2, 4):
+        moments = list(rounds_of(CROSSING, CROSSING.full_cost, places))
+        planned = next(moment for moment in moments if moment.found.plan is not None)
+        assert CROSSING.full_cost - planned.left == 4 * (FIRST - 1) * GAP
+        assert planned.clock == pytest.approx(4 / places * (FIRST - 1) * GAP / HORIZON)
+
+
+def test_a_small_budget_is_kept_but_for_an_evaluation_a_place() -> None:
+    found = replay_shared(CROSSING, 9000.0, 4)
+    assert found.over == "the budget is spent"
+    assert found.chosen is not None
+    assert not found.finished
+    assert 9000.0 <= found.compute <= 9000.0 + 4 * GAP
+
+
+def test_a_budget_that_forecasts_nothing_leaves_the_choice_to_chance() -> None:
+    found = replay_shared(CROSSING, 2 * GAP, 1)
+    finals = np.array([track.final for track in CROSSING.tracks])
+    assert found.chosen is None
+    assert found.regret == pytest.approx(finals.max() - finals.mean())
+    assert (found.compute, found.finished) == (2 * GAP, False)
+
+
+def test_an_arm_that_gains_to_the_last_goes_to_its_end() -> None:
+    sparse = Curve(COMPUTE[::4], sigmoid(COMPUTE[::4], 0.9, 1.2, 15_000.0, 0.2), name="slow", prompts=1000, samples=16)
+    found = replay_shared(Sweep((Track(sparse, float(sparse.reward[-1])),), HORIZON), HORIZON, 1)
+    assert (found.chosen, found.finished, found.compute) == (0, True, HORIZON)
+    assert found.time == pytest.approx(1.0)
+
+
+def test_a_choice_that_surely_gains_nothing_more_is_not_run_on() -> None:
+    found = replay_shared(CROSSING, CROSSING.full_cost, 4)
+    assert not found.finished
+    assert found.over.startswith("tortoise is not run on, as")
