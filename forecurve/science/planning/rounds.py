@@ -1,8 +1,10 @@
 """Runs of a sweep that share one budget of compute: which of them train on now, how far, and which are held.
 
-First every run trains until it can be forecast. From then on a plan is made whenever a run has come to where it was
-to go: as many of its looks as there are places are taken at once, each counting on those under way. Once no look is
-worth its compute, the chosen run goes to the horizon, and the sweep is over.
+First every run trains until it can be forecast: it has evaluations enough, and has come to a twentieth of the horizon,
+before which hardly anything can be known of its end. From then on a plan is made whenever a run has come to where it
+was to go: as many of its looks as there are places are taken at once, each counting on those under way. Once no look
+is worth its compute, the chosen run goes to the horizon, and the sweep is over. That little is left for a run to gain
+is not believed before it is at a quarter.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from ..departures.misfit import FALLEN
 from ..fitting.fit import Fit
 from .plan import Plan, plan
 from .wording import reaches
@@ -17,6 +20,8 @@ from .wording import reaches
 UNTIL_FORECAST = 0.0
 """Where a run goes that is to train until it can be forecast."""
 
+_FIRST = 0.05  # of the horizon: what little says of an end before it, all runs say alike
+_TRUSTED = 0.25  # of the horizon: where forecasts of single runs begin to be good
 _LITTLE = 1e-3  # of the horizon: budget that nobody would begin a run for
 _NOTHING = 1e-10  # of the horizon: budget that buys nothing, for a plan must have one
 
@@ -37,6 +42,10 @@ class Runner:
     goes_to: float | None = None
     closed: bool = False
     bound: float | None = None
+
+    def is_before(self, compute: float) -> bool:
+        """Whether it is known to be beyond neither this compute nor its first evaluations."""
+        return self.fit is None or not reaches(self.fit.curve.now, compute)
 
     @property
     def has_arrived(self) -> bool:
@@ -78,7 +87,7 @@ def next_round(
     Raises:
         PlanError: see `plan`.
     """
-    young = [name for name, one in runners.items() if one.fit is None and not one.closed]
+    young = [name for name, one in runners.items() if not one.closed and one.is_before(_FIRST * horizon)]
     is_spent = left <= _LITTLE * horizon
     if young and not is_spent:
         return Round(_on_the_way(runners) | dict.fromkeys(young, UNTIL_FORECAST))
@@ -99,7 +108,7 @@ def next_round(
         going=going | _bound(runners),
         closed=closed,
     )
-    return _round(found, runners, going, places)
+    return _round(found, runners, going, places, left)
 
 
 def _last_plan(fits: Mapping[str, Fit], horizon: float, delta: float | None) -> Plan | None:
@@ -128,7 +137,7 @@ def _bound(runners: Mapping[str, Runner]) -> dict[str, float]:
     return {name: to for name, (fit, to) in bound.items() if fit and to is not None and not reaches(fit.curve.now, to)}
 
 
-def _round(found: Plan, runners: Mapping[str, Runner], going: dict[str, float], places: int) -> Round:
+def _round(found: Plan, runners: Mapping[str, Runner], going: dict[str, float], places: int, left: float) -> Round:
     go, reasons = dict(going), {}
     looks = [row for row in found.allocation if row.kind == "look"]
     finish = next((row for row in found.allocation if row.kind == "finish"), None)
@@ -140,7 +149,16 @@ def _round(found: Plan, runners: Mapping[str, Runner], going: dict[str, float], 
     for row in looks:
         if row.arm not in go and len(go) < max(places, 1):
             go[row.arm], reasons[row.arm] = row.stop, row.reason
+    if not go and not choice.closed and _is_given_up_early(found):
+        go[found.choice] = min(_TRUSTED * found.horizon, found.chosen.now + left)
+        reasons[found.choice] = "the choice: how little it gains is hardly known before a quarter"
     return Round(go, reasons, found, None if go or _bound(runners) else _why_over(found))
+
+
+def _is_given_up_early(found: Plan) -> bool:
+    """The choice would not be run on, though it is not where its forecast is to be trusted. What fell is let be."""
+    early = not reaches(found.chosen.now, _TRUSTED * found.horizon)
+    return found.not_run_on is not None and early and found.chosen.misfit not in FALLEN
 
 
 def _why_over(found: Plan) -> str:
