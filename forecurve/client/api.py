@@ -58,6 +58,13 @@ class Api(Calls):
         """Tags and a note of it, as for `label_run`."""
         return self.patch(f"/v1/sweeps/{part(sweep_id)}", **labels)
 
+    def change_sweep_policy(self, sweep_id: str, policy: str, *, budget_compute: float | None = None) -> Json:
+        """Let it only `advise`, follow advice to stop by itself (`auto`), or share `budget_compute` among its runs
+        (`allocate`): those that are worth more train on. Where that is left out it stays, or is the sum of their
+        budgets."""
+        shared = {} if budget_compute is None else {"budget_compute": budget_compute}
+        return self.patch(f"/v1/sweeps/{part(sweep_id)}", policy=policy, **shared)
+
     def add_seeds(self, sweep_id: str, body: Json, *, idempotency_key: str | None = None) -> Json:
         """Queue further seeds: `seeds` of each of `arms` (all by default), `control_seeds` of the control. What would
         decide an undecided arm is in the sweep's comparison, as `further.request` of the arm."""

@@ -85,6 +85,8 @@ class Calls:
             response = self._http.request(method, path, **options)
         except UnicodeEncodeError as error:
             raise ClientError(f"{_around(error)!r} is no text: what is sent must be UTF-8") from None
+        except ValueError as error:  # a number that is not finite, say
+            raise ClientError(f"what is sent cannot stand in JSON: {error}") from None
         except httpx.HTTPError as error:
             raise no_answer(self.url, error) from error
         if response.status_code >= 400:

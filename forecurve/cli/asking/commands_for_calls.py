@@ -17,6 +17,8 @@ _COMMANDS = {
     "GET /v1/recommendations": "forecurve advice list",
     "GET /v1/recipes:presets": "forecurve recipe presets",
 }
+_OF_ONE = {"PATCH /v1/sweeps/": "forecurve sweep policy {} allocate --budget"}
+"""Calls about one thing, which is named at the end."""
 _CALL = re.compile(r"`(?P<call>[A-Z]+ /v1/[\w:/-]+)(\?(?P<query>[\w=&-]+))?`")
 _FLAGS = {"run_id": "run", "sweep_id": "sweep"}
 
@@ -28,6 +30,8 @@ def in_commands(text: str) -> str:
     'no such run; `forecurve run list` lists them'
     >>> in_commands("`GET /v1/recommendations?run_id=run_1&status=open` has it")
     '`forecurve advice list --run run_1 --status open` has it'
+    >>> in_commands("`PATCH /v1/sweeps/swp_1` takes a larger one")
+    '`forecurve sweep policy swp_1 allocate --budget` takes a larger one'
     """
     return _CALL.sub(_command, text)
 
@@ -38,8 +42,14 @@ def fault_in_commands(fault: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _command(found: re.Match[str]) -> str:
-    command = _COMMANDS.get(found["call"])
+    command = _COMMANDS.get(found["call"]) or _of_one(found["call"])
     if command is None:
         return found[0]
     filters = [pair.partition("=") for pair in (found["query"] or "").split("&") if pair]
     return f"`{' '.join([command, *(f'--{_FLAGS.get(name, name)} {value}' for name, _, value in filters)])}`"
+
+
+def _of_one(call: str) -> str | None:
+    start, slash, named = call.rpartition("/")
+    command = _OF_ONE.get(start + slash)
+    return command and command.format(named)

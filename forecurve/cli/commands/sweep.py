@@ -1,6 +1,6 @@
 """`forecurve sweep`: plan, submit, list, show, rename, archive, restore, stop, export.
 
-What extends one is in sweep_extend.py, tags and notes are in labels.py.
+What extends one is in sweep_extend.py, its policy in sweep_policy.py, tags and notes are in labels.py.
 """
 
 from __future__ import annotations
@@ -18,13 +18,15 @@ from ..given.flags import Limit, NewNote, NewTags, OfMetric, SweepId, Tagged
 from ..showing.rows_out import FormFlag, OutFlag, rows_answer
 from .labels import note_sweep, tag_sweep
 from .sweep_extend import add_arm, add_seeds
+from .sweep_policy import change_policy
 
 app = typer.Typer(no_args_is_help=True, help="Ablation sweeps: plan, submit, list, show, extend, name, stop, export.")
 
 SweepFile = Annotated[
     Path,
     typer.Argument(
-        metavar="FILE", help="YAML with preset or recipe, changes, design, and maybe name, policy, tags, note."
+        metavar="FILE",
+        help="YAML with preset or recipe, changes, design, and maybe name, policy, budget_compute, tags, note.",
     ),
 ]
 
@@ -39,7 +41,7 @@ def plan(service: Service, file: SweepFile) -> Answer:
     from ..given.recipes import sweep_request
 
     body = sweep_request(file)
-    for field in ("policy", "tags", "note"):
+    for field in ("policy", "budget_compute", "tags", "note"):
         body.pop(field, None)  # decides nothing about the plan
     planned = service.api.plan_sweep(body)
     return Answer(planned, lambda: _print_plan(planned))
@@ -87,7 +89,10 @@ def list_sweeps(
 @app.command()
 @asks_service
 def show(service: Service, sweep_id: SweepId) -> Answer:
-    """Show a sweep's arms: state, pass rate now, ceiling, forecast at budget, advice; and what each arm changed."""
+    """Show a sweep's arms: state, pass rate now, ceiling, forecast at budget, advice; and what each arm changed.
+
+    Of a sweep whose runs share compute also what is spent, and what becomes of each run.
+    """
     sweep = service.api.sweep(sweep_id)
     return Answer(sweep, lambda: _print_sweep(sweep))
 
@@ -118,6 +123,7 @@ def restore(service: Service, sweep_id: PutAway) -> Answer:
 
 app.command("add-seeds")(add_seeds)
 app.command("add-arm")(add_arm)
+app.command("policy")(change_policy)
 app.command("tag")(tag_sweep)
 app.command("note")(note_sweep)
 
@@ -179,6 +185,7 @@ def _row(sweep: dict[str, Any]) -> list[Any]:
 def _print_sweep(sweep: dict[str, Any]) -> None:
     from forecurve.signs import visible
 
+    from ..showing.allocation import print_allocation
     from ..showing.deciding import further, told_how
     from ..showing.labels import note_lines, tags_of
     from ..showing.output import left, print_table
@@ -198,3 +205,5 @@ def _print_sweep(sweep: dict[str, Any]) -> None:
         print(f"  {arm['reason']}")
     for arm in further(sweep):
         print(f"  {told_how(sweep, arm)}")
+    if sweep.get("allocation"):
+        print_allocation(sweep)

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 _LEAST_SHARE = 1e-9  # of the range of rewards: no evaluation tells less
 
 
-def check_compute(flag: str, value: float | None) -> None:
-    """An amount of compute that is more than none."""
-    _check(flag, value, LEAST_COMPUTE, MOST_COMPUTE, "compute", "give it in the file's unit of compute")
+def check_compute(flag: str, value: float | None, of: str = "file") -> None:
+    """An amount of compute that is more than none, in the unit of what it is `of`."""
+    _check(flag, value, LEAST_COMPUTE, MOST_COMPUTE, "compute", f"give it in the {of}'s unit of compute")
 
 
 def check_difference(flag: str, value: float | None, curves: Sequence[Curve]) -> None:

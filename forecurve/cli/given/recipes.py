@@ -11,7 +11,7 @@ from ..errors import bad_input
 if TYPE_CHECKING:
     from forecurve.recipes import Recipe
 
-SWEEP_KEYS = ("name", "preset", "recipe", "recipe_id", "changes", "design", "policy", "tags", "note")
+SWEEP_KEYS = ("name", "preset", "recipe", "recipe_id", "changes", "design", "policy", "budget_compute", "tags", "note")
 
 
 def read_mapping(path: Path) -> dict[str, Any]:

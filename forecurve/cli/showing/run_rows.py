@@ -60,8 +60,11 @@ def arm_row(run: Mapping[str, Any]) -> list[str]:
 
 
 def state(run: Mapping[str, Any]) -> str:
-    """The status, and what was asked of the run when that differs; of one that is over, whether it fell on the way."""
+    """The status, and what was asked of the run when that differs, or that its sweep holds it; of one that is over,
+    whether it fell on the way."""
     wanted = run.get("desired_state")
+    if run["status"] == "paused" and run.get("allocated"):
+        return "paused (held)"
     if wanted in _SHOWS and run["status"] not in (*OVER, *_SHOWS[wanted]):
         return f"{run['status']} ({wanted} asked)"
     fell = " (fell)" if run.get("fell_at") is not None else ""

@@ -12,6 +12,7 @@ from forecurve.limits import OVER
 from forecurve.signs import visible
 
 from ..asking.patience import patiently, wait
+from .allocation import becomes_of
 from .labels import note_lines, tags_of
 from .output import compute, interval, left, number, since
 from .run_rows import ceiling, state
@@ -23,6 +24,7 @@ def describe(run: Mapping[str, Any]) -> list[str]:
     facts = {
         "state": state(run) + (f": {run['reason']}" if run.get("reason") else ""),
         "log": f"forecurve run logs {run['id']}" if _has_log_to_see(run) else None,
+        "sweep": f"{run['sweep_id']}, which shares its compute: {becomes_of(run)}" if _is_allocated(run) else None,
         "archived": since(run["archived_at"]) if run.get("archived_at") else None,
         "forked from": f"{parent['run_id']} at step {parent['step']}" if (parent := run.get("parent")) else None,
         "task": run.get("task"),
@@ -52,6 +54,11 @@ def _has_log_to_see(run: Mapping[str, Any]) -> bool:
     return bool(run["status"] == "failed" and run.get("executor") == "ray" and run.get("attempt"))
 
 
+def _is_allocated(run: Mapping[str, Any]) -> bool:
+    """Whether its sweep says how far it trains."""
+    return bool(run.get("allocated") and run["status"] not in OVER)
+
+
 def _fact(name: str, value: str) -> list[str]:
     """A line, or several where the value has them: a run may fail with a traceback."""
     first, *more = value.splitlines() or [""]
@@ -70,7 +77,8 @@ def _budget(run: Mapping[str, Any]) -> str | None:
     if not run.get("budget_compute"):
         return None
     given = f"{as_given(run['budget_compute'])} {run['compute_unit']}"
-    return f"{given}, {left(run['budget_spent_at'])}" if run.get("budget_spent_at") else given
+    tells_left = run.get("budget_spent_at") and not run.get("allocated")  # it goes no further than its sweep lets it
+    return f"{given}, {left(run['budget_spent_at'])}" if tells_left else given
 
 
 def _ending(run: Mapping[str, Any]) -> str | None:
@@ -104,7 +112,7 @@ def _line(run: Mapping[str, Any]) -> str:
         f"pass rate {number(run.get('last_reward'), 3)}",
         f"ceiling {ceiling(run)}",
     ]
-    if run.get("budget_spent_at"):
+    if run.get("budget_spent_at") and not run.get("allocated"):
         parts.append(left(run["budget_spent_at"]))
     if run.get("open_alerts"):
         parts.append(f"{run['open_alerts']} open alerts")

@@ -73,6 +73,7 @@ def test_the_guide_does_what_it_says(
         assert session.get_one(Run, going).desired_state == "stop"
         assert session.scalars(select(Recommendation.status)).all() == ["accepted"]
         assert session.scalars(select(Alert.acknowledged_at)).one() is not None
+    assert re.search(r"^24\d\.\d of 120\.0 CPU-seconds spent\. ", said, re.MULTILINE)
     assert "Against control" in said
     assert (tmp_path / "forecast.html").stat().st_size > 10_000
     assert "algorithm.loss" in said.splitlines()[-1]
