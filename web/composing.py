@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import shlex
 from collections.abc import Callable
@@ -31,6 +32,7 @@ class Composed(BaseModel):
         factors: `field = value, value`, one a line.
         seeds: whole numbers, `0, 1, 2` or `0-4`.
         tags: with commas between them.
+        budget_compute: what the runs share, with policy `allocate`; nothing for the sum of their budgets.
         sent: whether somebody has sent it; a form that was only opened is at no fault yet.
     """
 
@@ -41,7 +43,8 @@ class Composed(BaseModel):
     ingredient: list[str] = []
     factors: str = ""
     seeds: str = "0"
-    policy: Literal["advise", "auto"] = "advise"
+    policy: Literal["advise", "auto", "allocate"] = "advise"
+    budget_compute: str = ""
     tags: str = ""
     note: str = ""
     sent: bool = False
@@ -74,6 +77,7 @@ class Composed(BaseModel):
         changes = taken(lambda: changes_of(self.changes))
         design = None if self.kind == "run" else taken(self._design)
         seeds = None if self.kind == "run" else taken(lambda: seeds_of(self.seeds))
+        shared = taken(lambda: budget_of(self.budget_compute)) if self._shares else None
         if faults:
             raise RecipeError(faults)
         kind, _, named = self.base.partition(":")
@@ -82,7 +86,12 @@ class Composed(BaseModel):
         body |= {"changes": changes} if changes else {}
         if design is not None:
             body |= {"design": design | {"seeds": seeds}, "policy": self.policy}
+            body |= {} if shared is None else {"budget_compute": shared}
         return body | self._labels()
+
+    @property
+    def _shares(self) -> bool:
+        return self.kind != "run" and self.policy == "allocate"
 
     def _labels(self) -> dict[str, Any]:
         tags = [tag.strip() for tag in self.tags.split(",") if tag.strip()]
@@ -97,6 +106,8 @@ class Composed(BaseModel):
             return {"seeds": "seeds", "ingredients": "ingredient"}.get(part, varied)
         if field in ("preset", "recipe_id"):
             return "base"
+        if field in ("policy", "budget_compute"):
+            return field
         if field == "note" or field.startswith("tags"):
             return field.partition(".")[0]
         tried = [line.partition("=")[0].strip() for line in _lines(self.factors)]
@@ -172,6 +183,23 @@ def seeds_of(text: str) -> list[int]:
     if not seeds:
         raise RecipeError.one("design.seeds", text, "give one at least, such as `0`")
     return seeds
+
+
+def budget_of(text: str) -> float | None:
+    """An amount of compute; None where none is written.
+
+    Raises:
+        RecipeError: it is no number.
+    """
+    if not text.strip():
+        return None
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise RecipeError.one("budget_compute", text, "give a number, such as `240`, or nothing")
+    return value
 
 
 def _lines(text: str) -> list[str]:

@@ -41,6 +41,7 @@ _WITHHELD = {
     "two-phase": "two phases",
     "break": "jumps or bends",
 }
+_POLICIES = {"advise": "advises only", "auto": "stops runs by itself", "allocate": "shares its compute"}
 _STEPS = ((60, 1, "s"), (3600, 60, "min"), (86_400, 3600, "h"), (math.inf, 86_400, "d"))
 _BYTES = ("B", "kB", "MB", "GB", "TB")
 _FIELDS = Counter(path.rsplit(".", 1)[-1] for path in leaf_paths())
@@ -282,6 +283,11 @@ def _is_count(value: Any) -> bool:
 def words(name: str) -> str:
     """A field's name as words: `below_forecast` is `below forecast`."""
     return name.replace("_", " ").replace(".", " ")
+
+
+def policy(name: str) -> str:
+    """What a sweep does by itself."""
+    return _POLICIES[name]
 
 
 def rests_on(calibration: str) -> str:

@@ -16,6 +16,7 @@ from server.runs.states import TERMINAL, DesiredState, Status
 
 from . import drawings, formats
 from .assets import Assets
+from .shared_compute import becomes_of
 
 TEMPLATES = Path(__file__).parent / "templates"
 _FILTERS = {
@@ -46,6 +47,7 @@ _FILTERS = {
     "difference": formats.difference,
     "short_difference": formats.short_difference,
     "words": formats.words,
+    "policy": formats.policy,
     "misfit": formats.misfit,
     "why_withheld": formats.why_withheld,
     "rests_on": formats.rests_on,
@@ -76,6 +78,7 @@ def _globals(assets: Assets) -> dict[str, Any]:
         "headroom": formats.headroom,
         "knows_ceiling": formats.knows_ceiling,
         "error_of": standard_error,
+        "becomes_of": becomes_of,
         "spent_range": formats.spent_range,
         "sparkline": drawings.sparkline,
         "interval_bar": drawings.interval_bar,

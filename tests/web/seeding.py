@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import math
 import random
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from statistics import NormalDist
 from typing import Any
 
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from forecurve.recipes import SCALERL, Recipe, with_changes
@@ -296,6 +298,50 @@ def add_comparison(session: Session, sweep: Sweep, arm: str, *, now: datetime, *
         "sentence": f"Against control: ceiling down: {arm} (-0.16).",
     }
     row = SweepComparison(sweep_id=sweep.id, compared_at=now, seconds=0.2, result=result)
+    session.add(row)
+    session.flush()
+    return row
+
+
+def add_allocation(
+    session: Session,
+    sweep: Sweep,
+    *,
+    now: datetime,
+    budget: float = 120.0,
+    goes: Mapping[str, float],
+    dropped: Sequence[str] = (),
+    **said: Any,
+) -> SweepComparison:
+    """What the worker would write of runs that share compute: those in `goes`, by their names, train on to there, the
+    first of them is the likeliest best, and the others are held. Runs without an evaluation are not compared."""
+    sweep.policy, sweep.budget_compute = "allocate", budget
+    runs = session.scalars(select(Run).where(Run.sweep_id == sweep.id).order_by(Run.id)).all()
+    compared = sorted((run for run in runs if run.last_compute), key=lambda run: [*goes, run.name].index(run.name))
+    for run in compared:
+        run.allocated, run.goes_to = True, goes.get(run.name)
+        run.status, run.desired_state = ("running", "run") if run.name in goes else ("paused", "pause")
+    found = {
+        "horizon": BUDGET,
+        "choice": compared[0].id if compared else None,
+        "settled": False,
+        "expected_regret": 0.004,
+        "over": None,
+        "runs": [
+            {
+                "run_id": run.id,
+                "end": _estimate(0.73 - 0.05 * place, 0.03),
+                "p_best": 0.9 / 3**place,
+                "dominated": run.name in dropped,
+                "reason": "it may pass the others" if run.name in goes else None,
+            }
+            for place, run in enumerate(compared)
+        ],
+        "sentence": f"{compared[0].name} ends highest at {BUDGET:.0f} {UNIT} with 90 %." if compared else "None yet.",
+        "planned_at": now.isoformat(),
+    } | said
+    row = session.get(SweepComparison, sweep.id) or SweepComparison(sweep_id=sweep.id, compared_at=now, seconds=0.2)
+    row.allocation = found
     session.add(row)
     session.flush()
     return row

@@ -21,6 +21,7 @@ from server.recipes.schemas import RecipeChoice
 from server.recipes.service import get_recipe, needed, resolve
 from server.runs.room import Room
 from server.runs.schemas import RunCreate
+from server.sweeps.allocation import shared_budget
 from server.sweeps.planning import make_plan
 from server.sweeps.schemas import ComputeTotal, PlannedArm, SweepCreate
 from web.composing import INGREDIENTS, Composed, as_command
@@ -39,6 +40,7 @@ class Planned:
     arms: Sequence[PlannedArm]
     runs: int
     compute: ComputeTotal
+    shared: float | None  # compute that the runs share, if they do
     action: str
     page: str  # of what is created, less its id
     body: str  # JSON
@@ -80,12 +82,15 @@ def plan_of(session: Session, asked: Composed, room: Room) -> Planned:
         room.check(recipe)
         budget = ComputeTotal(total=recipe.budget.compute, unit=recipe.budget.unit)
         fields = _beside(session, recipe, body)
-        return Planned(fields, (), 1, budget, "/v1/runs", "/runs/", _json(body), as_command(body))
-    plan = make_plan(session, SweepCreate.model_validate(body), room)
+        return Planned(fields, (), 1, budget, None, "/v1/runs", "/runs/", _json(body), as_command(body))
+    wanted = SweepCreate.model_validate(body)
+    plan = make_plan(session, wanted, room)
     view = plan.view()
+    shared = shared_budget(wanted.policy, wanted.budget_compute, view.compute.total, view.runs)
     told = _json(body | {"plan_hash": view.plan_hash})  # what is submitted is what was looked at
     fields = _beside(session, plan.base, body)
-    return Planned(fields, view.arms, view.runs, view.compute, "/v1/sweeps", "/sweeps/", told, as_command(body))
+    command = as_command(body)
+    return Planned(fields, view.arms, view.runs, view.compute, shared, "/v1/sweeps", "/sweeps/", told, command)
 
 
 def _beside(session: Session, recipe: Recipe, body: dict[str, Any]) -> list[tuple[str, list[Field]]]:

@@ -21,6 +21,7 @@ from web.arms import Arms
 from web.formats import short_difference
 from web.large_sweeps import Drawing, drawing_of, part_of
 from web.page import AnyPage
+from web.shared_compute import MOST_TOLD, shared_by
 
 PER_PAGE = 50
 router = APIRouter(include_in_schema=False)
@@ -80,6 +81,8 @@ def show_sweep(
         place={name: value for name, value in (("text", text), ("sort", sort), ("cursor", cursor)) if value},
         drawing=drawing,
         most_compared=MOST_RUNS,
+        shared=shared_by(page.session, found),
+        most_told=MOST_TOLD,
     )
 
 

@@ -70,6 +70,18 @@ def test_a_run_is_submitted_likewise_and_what_the_service_refuses_is_said(
         assert session.get_one(Run, page.url.rpartition("/")[2]).status == "queued"
 
 
+def test_a_budget_is_asked_for_where_runs_share_one(page: Any, site: Site) -> None:
+    page.goto("/new")
+    assert page.is_hidden("[name=budget_compute]")
+    page.select_option("[name=policy]", "allocate")
+    page.fill("[name=budget_compute]", "240")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#planned .sentence:has-text('share 240 CPU-seconds')")
+    assert page.input_value("[name=budget_compute]") == "240"
+    page.check("[value=run]")
+    assert page.is_hidden("[name=budget_compute]")
+
+
 @pytest.mark.parametrize("width", widths(360, 1280))
 def test_the_form_fits_its_window_and_a_fault_is_seen(page: Any, site: Site, width: int, faults: list[str]) -> None:
     page.set_viewport_size({"width": width, "height": 900})

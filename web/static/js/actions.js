@@ -6,6 +6,8 @@
 //   <button ... data-method="PATCH" data-field="note" data-long>                     asks for {note}, of several lines; none takes it away
 //   <button ... data-body="{...}" data-leads="/sweeps/">                             POSTs this, and leads to the page of what was made
 //   <form data-action="/v1/tokens" data-done="secret">                               POSTs its fields as JSON
+//   <form data-action="/v1/sweeps/{id}" data-method="PATCH">                          PATCHes them; what its choices hide is left out
+//   <span data-fault="budget_compute" hidden>                                        in a form: where what is wrong with that field is said
 //   <textarea name="changes" data-as="changes">                                      lines `field = value` as an object
 //   <select name="expires_in_s" data-as="number">                                    a number, left out where it is empty
 //   <a href="#new-fork" data-fill="budget.compute = 120">                            leads to a form, with these changes if it has none
@@ -14,7 +16,7 @@
 
 import { api } from "./api.js";
 import { ask, busy, isBusy } from "./asking.js";
-import { refused, taken } from "./notice.js";
+import { refused, say, taken } from "./notice.js";
 
 export function startActions() {
   document.addEventListener("click", (event) => {
@@ -52,8 +54,24 @@ async function submit(form) {
   } catch (error) {
     return refused(error);
   }
-  const fault = await send(form, form.dataset.action, "POST", body);
-  if (fault) refused(fault);
+  const fault = await send(form, form.dataset.action, form.dataset.method ?? "POST", body);
+  const left = sayAtFields(form, fault?.faults ?? []);
+  if (fault && (left || !fault.faults?.length)) refused(fault);
+}
+
+/** Say what is wrong with each field beside it, where the form has a place for that. @returns {boolean} whether any is left to be said */
+function sayAtFields(form, faults) {
+  const places = [...form.querySelectorAll("[data-fault]")];
+  for (const place of places) {
+    const fault = faults.find(({ field }) => field === place.dataset.fault);
+    const input = form.elements[place.dataset.fault];
+    say(place, fault?.message ?? "");
+    place.hidden = !fault;
+    if (fault) input.setAttribute("aria-invalid", "true");
+    else input.removeAttribute("aria-invalid");
+  }
+  form.querySelector("[aria-invalid]")?.focus();
+  return faults.some(({ field }) => !places.some((place) => place.dataset.fault === field));
 }
 
 /** What no answer came to, by the key that it went under: sent again it goes under the same, for the server may have done it. */
@@ -111,13 +129,14 @@ function secret(form, value) {
 function fields(form) {
   const body = {};
   for (const input of form.querySelectorAll("[name]")) {
+    if (!input.getClientRects().length) continue; // a choice hides it
     if (input.type === "checkbox") {
       body[input.name] ||= []; // none ticked is an answer too
       if (input.checked) body[input.name].push(input.value);
     } else if (input.dataset.as === "changes") {
       body[input.name] = changes(input.value);
     } else if (input.value !== "") {
-      body[input.name] = input.type === "number" || input.dataset.as === "number" ? Number(input.value) : input.value;
+      body[input.name] = input.type === "number" || input.dataset.as === "number" ? number(input.value) : input.value;
     }
   }
   return body;
@@ -137,6 +156,12 @@ function changes(text) {
     found[field] = json(value);
   }
   return found;
+}
+
+/** What is no number is refused by its name. */
+function number(text) {
+  const value = Number(text);
+  return Number.isFinite(value) ? value : text;
 }
 
 function json(text) {

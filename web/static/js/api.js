@@ -2,12 +2,13 @@
 
 const ANSWER_MS = 30_000;
 
-/** An answer that is not 2xx, with the sentence that the server gave. */
+/** An answer that is not 2xx, with the sentence that the server gave, and its faults by field. */
 export class ApiError extends Error {
-  /** @param {number} status @param {string} detail */
-  constructor(status, detail) {
+  /** @param {number} status @param {string} detail @param {{field: string, message: string}[]} [faults] */
+  constructor(status, detail, faults = []) {
     super(detail);
     this.status = status;
+    this.faults = faults;
   }
 }
 
@@ -27,7 +28,7 @@ export async function api(path, { method = "GET", body, headers = {} } = {}) {
     location.assign(`/login?next=${encodeURIComponent(location.pathname + location.search)}`);
     throw new ApiError(401, "Your session has ended; log in again."); // nothing was done
   }
-  if (!answer.ok) throw new ApiError(answer.status, sentence(answer, text));
+  if (!answer.ok) throw refusal(answer, text);
   return text ? JSON.parse(text) : null;
 }
 
@@ -40,12 +41,12 @@ async function send(path, request) {
   }
 }
 
-function sentence(answer, text) {
+function refusal(answer, text) {
   try {
     const problem = JSON.parse(text);
     const request = problem.request_id ? ` (request ${problem.request_id})` : "";
-    return `${problem.detail || problem.title}${answer.status >= 500 ? request : ""}`;
+    return new ApiError(answer.status, `${problem.detail || problem.title}${answer.status >= 500 ? request : ""}`, problem.errors);
   } catch {
-    return `The server answered ${answer.status} ${answer.statusText}.`;
+    return new ApiError(answer.status, `The server answered ${answer.status} ${answer.statusText}.`);
   }
 }
