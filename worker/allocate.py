@@ -18,15 +18,17 @@ from sqlalchemy.orm import Session
 
 from forecurve.science import Fit
 from forecurve.science.planning.rounds import UNTIL_FORECAST, Round, Runner, next_round
+from forecurve.science.wording import further_text
 from server.comparisons.find import Entrant
 from server.forecasts.fitted import MIN_POINTS, rising
+from server.runs.history import record_of
 from server.runs.models import Run
 from server.runs.pausing import pause_run, resume_run
 from server.runs.service import ALLOCATION, IN_LINE, is_over, request_stops
 from server.runs.states import UNASKED, DesiredState, Status
 from server.settings import Settings
 from server.sweeps.allocation import horizon_of, spent_by
-from server.sweeps.models import ALLOCATE, Sweep
+from server.sweeps.models import ALLOCATE, Sweep, SweepComparison
 
 log = logging.getLogger(__name__)
 
@@ -35,13 +37,15 @@ _HELD = "Held by its sweep, as others tell more for their compute."
 
 @dataclass(frozen=True)
 class Shared:
-    """Runs that share one budget, as they were read. `runs` are not over, or may still be the best."""
+    """Runs that share one budget, as they were read. `runs` are not over, or may still be the best; `reasons` say by
+    their ids why some were let on before."""
 
     sweep_id: str
     left: float
     horizon: float
     places: int
     runs: list[_Seen]
+    reasons: dict[str, str]
 
 
 @dataclass(frozen=True)
@@ -70,7 +74,14 @@ def read_shared(
     by_id, names = {one.id: one for one in entrants}, _names(runs)
     seen = [_seen(run, names[run.id], by_id[run.id]) for run in runs if _may_be_chosen(run)]
     left = sweep.budget_compute - spent_by(runs)
-    return Shared(sweep_id, left, horizon_of(runs), settings.max_concurrent_runs, seen)
+    return Shared(sweep_id, left, horizon_of(runs), settings.max_concurrent_runs, seen, _reasons(session, sweep_id))
+
+
+def _reasons(session: Session, sweep_id: str) -> dict[str, str]:
+    """As they were last said, by the ids of runs."""
+    row = session.get(SweepComparison, sweep_id)
+    said = row.allocation["runs"] if row is not None and row.allocation is not None else []
+    return {one["run_id"]: one["reason"] for one in said if one["reason"]}
 
 
 def _is_ours(run: Run) -> bool:
@@ -145,16 +156,19 @@ def _apply_one(session: Session, run: Run, name: str, found: Round, now: datetim
             pause_run(session, run.id, actor=ALLOCATION, reason=_HELD, now=now)
             run.goes_to = None
     elif run.desired_state == DesiredState.RUN:
+        if to != run.goes_to:
+            record_of(session, run, "run.allocated", actor=ALLOCATION, reason=_let_on(run, name, to, found), compute=to)
         run.goes_to = to
     elif run.status == Status.PAUSED:  # one on its way there asks again when it is
-        why = found.reasons.get(name)
-        resume_run(session, run.id, actor=ALLOCATION, now=now, reason=_resumed(run, to, why))
+        resume_run(session, run.id, actor=ALLOCATION, now=now, reason=_let_on(run, name, to, found))
         run.goes_to = to
 
 
-def _resumed(run: Run, to: float, why: str | None) -> str:
-    unit = run.compute_unit
-    return f"Let on by its sweep to {to:,.4g} {unit}{f': {why}' if why else ''}."
+def _let_on(run: Run, name: str, to: float, found: Round) -> str:
+    """How far, and why where that was said just now."""
+    goal = f"to {further_text(to, run.last_compute or 0.0)} {run.compute_unit}" if to else "until it can be forecast"
+    why = found.reasons.get(name)
+    return f"Let on by its sweep {goal}{f': {why}' if why else ''}."
 
 
 def said(shared: Shared, found: Round, now: datetime) -> dict[str, Any]:
@@ -174,13 +188,19 @@ def said(shared: Shared, found: Round, now: datetime) -> dict[str, Any]:
                 "end": arm.end.to_dict(),
                 "p_best": arm.p_best,
                 "dominated": arm.dominated,
-                "reason": found.reasons.get(arm.arm),
+                "reason": found.reasons.get(arm.arm) or _still(shared, found, arm.arm),
             }
             for arm in outlooks
         ],
         "sentence": _sentence(shared, found),
         "planned_at": now.isoformat(),
     }
+
+
+def _still(shared: Shared, found: Round, name: str) -> str | None:
+    """Why a run that is on its way was let on, when it was."""
+    ids = {run.name: run.id for run in shared.runs}
+    return shared.reasons.get(ids[name]) if name in found.go else None
 
 
 def _sentence(shared: Shared, found: Round) -> str:

@@ -228,7 +228,7 @@ class AllocatedRun(BaseModel):
     end: Interval = Field(description="Its reward at the horizon.")
     p_best: float = Field(description="Probability that it ends highest.")
     dominated: bool = Field(description="Whether it could be dropped.")
-    reason: str | None = Field(description="Why it was let train on, where it was; of a run that is held, null.")
+    reason: str | None = Field(description="Why it trains on, as said when it was let on; null of a run that is held.")
 
 
 class AllocationView(BaseModel):

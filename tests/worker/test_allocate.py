@@ -123,6 +123,22 @@ def test_a_run_on_its_way_is_left_alone_and_one_that_arrived_is_thought_over(
     }
 
 
+def test_why_a_run_trains_on_is_told_while_it_does(sessions: Sessions, settings: Settings) -> None:
+    settings.max_concurrent_runs = 1
+    held = {"higher": PAUSED, "lower": PAUSED}
+    sweep_id, runs = begin(sessions, {"control": 5, "higher": 5, "lower": 5}, **held)
+    first, again = (allocate(sessions, settings, sweep_id, LATER + timedelta(hours=hour)) for hour in range(2))
+    (told,) = [one for one in first.runs if one.reason]
+    assert [(one.run_id, one.reason) for one in again.runs if one.reason] == [(told.run_id, told.reason)]
+    with sessions() as session:
+        let_on = select(Event).where(Event.kind.in_(["run.allocated", "run.status"]), Event.actor == "allocation")
+        (event,) = session.scalars(let_on.where(Event.run_id.in_(runs.values()))).all()
+    assert (event.run_id, event.reason) == (told.run_id, run_of(sessions, told.run_id).reason or event.reason)
+    assert event.reason is not None
+    assert told.reason is not None
+    assert told.reason in event.reason
+
+
 def test_the_best_goes_to_its_end_and_then_all_is_over(sessions: Sessions, settings: Settings) -> None:
     apart = {"control": PAUSED, "lower": PAUSED}
     sweep_id, runs = begin(sessions, {"control": 51, "lower": 30}, **apart)

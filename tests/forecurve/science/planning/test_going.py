@@ -114,9 +114,7 @@ def test_where_all_of_the_budget_is_under_way_the_sentence_waits_for_it() -> Non
 )
 @example(going=dict.fromkeys(NAMES, 3010.0), closed=set(), budget=740.0)  # a step on the way to the first look
 @example(going={"arm0": 3700.0, "arm1": 4200.0, "arm2": 3700.0, "arm3": 4200.0}, closed=set(), budget=5500.0)
-def test_what_is_under_way_comes_off_the_budget_first(
-    going: dict[str, float], closed: set[str], budget: float
-) -> None:
+def test_what_is_under_way_comes_off_the_budget_first(going: dict[str, float], closed: set[str], budget: float) -> None:
     found = plan(CLOSE, budget, horizon=HORIZON, going=going, closed=closed)
     on_the_way = sum(max(to - 3000.0, 0.0) for to in going.values())
     assert found.under_way == pytest.approx(on_the_way)

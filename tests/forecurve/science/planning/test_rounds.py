@@ -34,7 +34,9 @@ def sure(last: float = 16_000.0) -> dict[str, Runner]:
 
 
 def test_runs_that_cannot_be_forecast_go_first() -> None:
-    found = next_round({**held(CLOSE), "young": Runner(None), "begun": Runner(None, UNTIL_FORECAST)}, PLENTY, HORIZON, 1)
+    found = next_round(
+        {**held(CLOSE), "young": Runner(None), "begun": Runner(None, UNTIL_FORECAST)}, PLENTY, HORIZON, 1
+    )
     assert found == Round({"young": UNTIL_FORECAST, "begun": UNTIL_FORECAST})
 
 
