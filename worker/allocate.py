@@ -28,6 +28,7 @@ from server.runs.service import ALLOCATION, IN_LINE, is_over, request_stops
 from server.runs.states import UNASKED, DesiredState, Status
 from server.settings import Settings
 from server.sweeps.allocation import horizon_of, spent_by
+from server.sweeps.comparisons import ask_for_comparison
 from server.sweeps.models import ALLOCATE, Sweep, SweepComparison
 
 log = logging.getLogger(__name__)
@@ -41,6 +42,7 @@ class Shared:
     their ids why some were let on before."""
 
     sweep_id: str
+    budget: float
     left: float
     horizon: float
     places: int
@@ -62,6 +64,11 @@ class _Seen:
     budget: float | None
     has_curve: bool
 
+    @property
+    def is_ours(self) -> bool:
+        """Whether the sweep said how far it trains."""
+        return self.allocated and not self.is_over
+
 
 def read_shared(
     session: Session, settings: Settings, sweep_id: str, runs: Sequence[Run], entrants: Sequence[Entrant]
@@ -74,7 +81,8 @@ def read_shared(
     by_id, names = {one.id: one for one in entrants}, _names(runs)
     seen = [_seen(run, names[run.id], by_id[run.id]) for run in runs if _may_be_chosen(run)]
     left = sweep.budget_compute - spent_by(runs)
-    return Shared(sweep_id, left, horizon_of(runs), settings.max_concurrent_runs, seen, _reasons(session, sweep_id))
+    horizon, places = horizon_of(runs), settings.max_concurrent_runs
+    return Shared(sweep_id, sweep.budget_compute, left, horizon, places, seen, _reasons(session, sweep_id))
 
 
 def _reasons(session: Session, sweep_id: str) -> dict[str, str]:
@@ -133,12 +141,17 @@ def _runner(run: _Seen, fit: Fit | None) -> Runner:
     return Runner(fit, run.goes_to if run.trains else None)
 
 
-def apply(session: Session, shared: Shared, found: Round, now: datetime) -> None:
-    """Let runs train on, hold them, or stop all: those that are as they were read. The caller commits."""
+def apply(session: Session, shared: Shared, found: Round, now: datetime) -> bool:
+    """Let runs train on, hold them, or stop all: those that are as they were read. The caller commits.
+
+    Whether what was found still holds: not with another policy or budget, nor where all were to stop and one is not as
+    it was read. What a run is told, of those that are not, is thought over anew.
+    """
     mine = select(Run).where(Run.sweep_id == shared.sweep_id).order_by(*IN_LINE)
     locked = session.scalars(mine.with_for_update(key_share=True).execution_options(populate_existing=True)).all()
-    if session.get_one(Sweep, shared.sweep_id, populate_existing=True).policy != ALLOCATE:
-        return
+    sweep = session.get_one(Sweep, shared.sweep_id, populate_existing=True)
+    if (sweep.policy, sweep.budget_compute) != (ALLOCATE, shared.budget):
+        return False  # whoever changed it has asked for another plan
     read = {run.id: run for run in shared.runs}
     ours = [run for run in locked if _is_ours(run)]
     as_read = [run for run in ours if run.id in read and run.version == read[run.id].version]
@@ -147,6 +160,9 @@ def apply(session: Session, shared: Shared, found: Round, now: datetime) -> None
             _apply_one(session, run, read[run.id].name, found, now)
     elif as_read == ours:  # whatever came meanwhile, a further run say, may know better
         request_stops(session, ours, actor=ALLOCATION, reason=f"Its sweep is over: {found.over}.")
+    if {run.id for run in as_read} != {run.id for run in ours} | {run.id for run in shared.runs if run.is_ours}:
+        ask_for_comparison(session, shared.sweep_id, now)  # nothing else may come that has the others thought over
+    return found.over is None or as_read == ours
 
 
 def _apply_one(session: Session, run: Run, name: str, found: Round, now: datetime) -> None:

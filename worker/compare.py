@@ -43,9 +43,9 @@ class Claim:
 
 
 class Allocated(NamedTuple):
-    """What is told of an allocation, and how long it took."""
+    """What is told of an allocation, and how long it took; nothing where it holds no more."""
 
-    said: dict[str, Any]
+    said: dict[str, Any] | None
     seconds: float
 
 
@@ -63,9 +63,11 @@ def compare_sweep(sessions: sessionmaker[Session], settings: Settings, sweep_id:
     with transaction(sessions) as session:  # the claim is committed: refits of the sweep do not wait for this
         compared, shared = _read(session, settings, sweep_id)
     found = attempted(find, compared, sweep_id)
-    allocated = None if shared is None else _allocated(sessions, shared, found, now)
-    if shared is not None and allocated is None:
-        found = replace(found, note=found.note or _UNALLOCATED.format(sweep_id), unexpected=True)  # it is tried again
+    allocated = None
+    if shared is not None and not found.unexpected:  # else nothing is known of any run, and all of them would be ended
+        allocated = _allocated(sessions, shared, found, now)
+        if allocated is None:
+            found = replace(found, note=_UNALLOCATED.format(sweep_id), unexpected=True)  # it is tried again
     with transaction(sessions) as session:
         _finish(session, settings, claim, found, allocated, now)
 
@@ -77,8 +79,8 @@ def _allocated(sessions: sessionmaker[Session], shared: Shared, found: Found, no
     if thought is None:
         return None
     with transaction(sessions) as session:
-        allocate.apply(session, shared, thought, now)
-    return Allocated(allocate.said(shared, thought, now), time.perf_counter() - began)
+        holds = allocate.apply(session, shared, thought, now)
+    return Allocated(allocate.said(shared, thought, now) if holds else None, time.perf_counter() - began)
 
 
 def has_rested(now: datetime, waited: timedelta = timedelta()) -> ColumnElement[bool]:
@@ -143,12 +145,12 @@ def _finish(
     else:  # more has come: stay dirty
         enqueue(session, COMPARE_TASK, claim.sweep_id, not_before=row.not_before)
     note = _note(session, row, found, now, anew=claim.dirty_at is not None)
-    said = row.allocation if allocated is None else allocated.said
+    said = row.allocation if allocated is None or allocated.said is None else allocated.said
     news = (row.result, row.note) != (found.result, note) or _without_time(row.allocation) != _without_time(said)
     row.compared_at, row.seconds, row.result, row.note = now, found.seconds, found.result, note
     row.allocation = said
     if news:
-        reason = note if found.result is None else found.result["sentence"]
+        reason = note if found.result is None or note is not None else found.result["sentence"]
         record(session, COMPARED, actor="compare", sweep_id=claim.sweep_id, reason=reason)
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
 import numpy as np
 import pytest
 from sqlalchemy import select
+from sqlalchemy.orm import Session
 
 import worker.allocate
 import worker.compare
@@ -21,8 +22,8 @@ from server.runs.states import Status
 from server.settings import Settings
 from server.sweeps.comparisons import ask_for_comparison
 from server.sweeps.models import Sweep, SweepComparison
-from server.sweeps.schemas import AllocationView
-from server.sweeps.service import get_sweep, sweep_read
+from server.sweeps.schemas import AllocationView, SweepChange
+from server.sweeps.service import change_sweep, get_sweep, sweep_read
 from tests.server.forecasts.seeds import START, add_evaluations, make_run, make_sweep, sigmoid
 from tests.worker.refitting import COMPUTE, Sessions
 from worker.compare import compare_sweep
@@ -278,3 +279,92 @@ def test_another_policy_allocates_nothing(sessions: Sessions, settings: Settings
     assert states(sessions, runs)["control"] == ("run", "running", True)
     with sessions() as session:
         assert sweep_read(session, get_sweep(session, sweep_id), LATER).allocation is None
+
+
+def meanwhile(sessions: Sessions, monkeypatch: pytest.MonkeyPatch, happens: Callable[[Session], object]) -> None:
+    """Have something happen while who trains on is thought over."""
+    think = worker.allocate.think
+
+    def interrupted(*given: Any) -> Any:
+        with sessions.begin() as session:
+            happens(session)
+        return think(*given)
+
+    monkeypatch.setattr(worker.allocate, "think", interrupted)
+
+
+def test_a_comparison_that_fails_stops_and_holds_nobody(
+    sessions: Sessions, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sweep_id, runs = begin(sessions, {"control": 5, "higher": 5})
+
+    def broken(_compared: Any) -> Any:
+        raise RuntimeError("a fault of ours")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(worker.compare, "find", broken)
+        said = allocate(sessions, settings, sweep_id)
+    assert said.over is None
+    assert {state[0] for state in states(sessions, runs).values()} == {"run"}
+    with sessions() as session:
+        again_at = session.get_one(SweepComparison, sweep_id).again_at
+    assert again_at is not None
+    compare_sweep(sessions, settings, sweep_id, again_at + timedelta(minutes=1))
+    with sessions() as session:
+        found = sweep_read(session, get_sweep(session, sweep_id), LATER).allocation
+    assert found is not None
+    assert found.planned_at is not None
+
+
+def test_who_was_to_go_on_and_became_a_persons_meanwhile_has_the_others_thought_over(
+    sessions: Sessions, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.max_concurrent_runs = 1
+    held = {"control": PAUSED, "higher": PAUSED, "lower": PAUSED}
+    sweep_id, runs = begin(sessions, {"control": 5, "higher": 5, "lower": 5}, **held)
+
+    def paused_by_a_person(session: Session) -> None:
+        for run_id in (runs["control"], runs["higher"]):
+            pausing.pause_run(session, run_id, actor="tok", reason=None, now=LATER)
+
+    with monkeypatch.context() as patched:
+        meanwhile(sessions, patched, paused_by_a_person)
+        allocate(sessions, settings, sweep_id)
+    assert {state[0] for state in states(sessions, runs).values()} == {"pause"}
+    assert dirty_at(sessions, sweep_id) is not None
+    compare_sweep(sessions, settings, sweep_id, LATER + timedelta(hours=1))
+    assert states(sessions, runs)["lower"][0] != "pause"
+
+
+def test_what_began_meanwhile_is_stopped_the_next_time(
+    sessions: Sessions, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lower = {"lower": {"status": "launching"}}
+    sweep_id, runs = begin(sessions, {"control": 5, "higher": 9, "lower": 0}, budget=20.0, **lower)
+
+    def begins(session: Session) -> None:
+        run = session.get_one(Run, runs["lower"])
+        transition(session, run, Status.RUNNING, actor="trainer", reason=None, now=LATER)
+
+    with monkeypatch.context() as patched:
+        meanwhile(sessions, patched, begins)
+        allocate(sessions, settings, sweep_id)
+    assert dirty_at(sessions, sweep_id) is not None
+    compare_sweep(sessions, settings, sweep_id, LATER + timedelta(hours=1))
+    assert {state[0] for state in states(sessions, runs).values()} == {"stop"}
+    assert dirty_at(sessions, sweep_id) is None
+
+
+def test_a_budget_that_was_raised_meanwhile_stops_nobody(
+    sessions: Sessions, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sweep_id, runs = begin(sessions, {"control": 5, "higher": 9}, budget=20.0)
+
+    def raised(session: Session) -> None:
+        change_sweep(session, sweep_id, SweepChange(budget_compute=300.0), actor="tok", now=LATER)
+
+    with monkeypatch.context() as patched:
+        meanwhile(sessions, patched, raised)
+        allocate(sessions, settings, sweep_id)
+    assert "stop" not in {state[0] for state in states(sessions, runs).values()}
+    assert dirty_at(sessions, sweep_id) is not None
