@@ -149,8 +149,9 @@ def _round(found: Plan, runners: Mapping[str, Runner], going: dict[str, float], 
     for row in looks:
         if row.arm not in go and len(go) < max(places, 1):
             go[row.arm], reasons[row.arm] = row.stop, row.reason
-    if not go and not choice.closed and _is_given_up_early(found):
-        go[found.choice] = min(_TRUSTED * found.horizon, found.chosen.now + left)
+    room = left - found.under_way
+    if not go and not choice.closed and room > _LITTLE * found.horizon and _is_given_up_early(found):
+        go[found.choice] = min(_TRUSTED * found.horizon, found.chosen.now + room)
         reasons[found.choice] = "the choice: how little it gains is hardly known before a quarter"
     return Round(go, reasons, found, None if go or _bound(runners) else _why_over(found))
 

@@ -154,6 +154,15 @@ def test_it_is_over_where_the_choice_would_gain_too_little() -> None:
     assert found.over == "slow is not run on, as it is 90 % sure to gain less than 0.5"
 
 
+def test_what_is_left_beside_a_run_of_its_users_is_all_that_the_choice_goes_on_for() -> None:
+    choice = plan(CLOSE, PLENTY, horizon=HORIZON).choice
+    theirs = next(each for each in CLOSE if each.curve.name != choice)
+    runners = held(CLOSE) | {theirs.curve.name: Runner(theirs, closed=True, bound=4000.0)}
+    assert next_round(runners, 2500.0, HORIZON, 2, delta=0.5).go == {choice: pytest.approx(2500.0)}
+    waits = next_round(runners, 2000.0, HORIZON, 2, delta=0.5)
+    assert (waits.go, waits.over) == ({}, None)
+
+
 def test_it_is_over_where_the_choice_can_go_no_further() -> None:
     found = next_round(held(FITS) | {"slow": Runner(FITS[0], closed=True)}, 36_000.0, HORIZON, 2)
     assert found.go == {}
