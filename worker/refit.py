@@ -33,7 +33,7 @@ from server.runs.history import record_of
 from server.runs.models import Run
 from server.runs.service import is_over, lock_run
 from server.settings import Settings
-from server.sweeps.comparisons import ask_for_comparison
+from server.sweeps.comparisons import ask_for_allocation, ask_for_comparison
 
 from .assessment import Alarm, Assessment, FreezeRule, Watched, assess
 from .clocks import is_past, is_reached, lease_of
@@ -212,6 +212,7 @@ def _finish(
         _write_down(session, run, subject, found, now)
     else:
         withdraw_if_gone(session, run, subject.points, now)
+        ask_for_allocation(session, run, now)  # what it has spent may be all that its sweep has
     if found is None:  # open pages learn of it by its event
         why = f"Evaluations so far: {len(subject.points)}; a forecast takes {MIN_POINTS}."
         record_of(session, run, WAITING, actor="refit", reason=why)

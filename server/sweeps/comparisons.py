@@ -36,7 +36,7 @@ def ask_for_comparison(session: Session, sweep_id: str, now: datetime) -> None:
 
 def ask_for_allocation(session: Session, run: Run, now: datetime) -> None:
     """Have the compute allocated anew that runs of a sweep share, where `run` is of such a sweep and came to an end or
-    a pause. `run` is locked. Comparisons allocate, too."""
+    a pause, or has spent more without a forecast. `run` is locked. Comparisons allocate, too."""
     if run.sweep_id is not None and session.get_one(Sweep, run.sweep_id).policy == ALLOCATE:
         ask_for_comparison(session, run.sweep_id, now)
 

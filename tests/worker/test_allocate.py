@@ -27,6 +27,7 @@ from server.sweeps.service import change_sweep, get_sweep, sweep_read
 from tests.server.forecasts.seeds import START, add_evaluations, make_run, make_sweep, sigmoid
 from tests.worker.refitting import COMPUTE, Sessions
 from worker.compare import compare_sweep
+from worker.refit import refit
 
 LATER = START + timedelta(hours=1)
 CEILINGS = {"control": 0.60, "higher": 0.62, "lower": 0.35}
@@ -368,3 +369,16 @@ def test_a_budget_that_was_raised_meanwhile_stops_nobody(
         allocate(sessions, settings, sweep_id)
     assert "stop" not in {state[0] for state in states(sessions, runs).values()}
     assert dirty_at(sessions, sweep_id) is not None
+
+
+def test_what_runs_spend_before_their_first_forecast_is_seen_too(sessions: Sessions, settings: Settings) -> None:
+    sweep_id, runs = begin(sessions, {"control": 2, "higher": 3}, budget=3.0)
+    with sessions.begin() as session:
+        session.get_one(Run, runs["higher"]).dirty_at = LATER
+    refit(sessions, settings, runs["higher"], LATER)
+    compare_sweep(sessions, settings, sweep_id, LATER)
+    assert {state[0] for state in states(sessions, runs).values()} == {"stop"}
+    with sessions() as session:
+        found = sweep_read(session, get_sweep(session, sweep_id), LATER).allocation
+    assert found is not None
+    assert (found.over, found.sentence) == ("the budget is spent", "No run goes on: the budget is spent.")
