@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Protocol
+from typing import Any, Protocol
 
-from sqlalchemy import select
+from sqlalchemy import null, select, update
 from sqlalchemy.orm import Session
 
 from forecurve.science.planning.rounds import UNTIL_FORECAST
@@ -18,13 +18,14 @@ from server.errors import Conflict, Invalid
 from server.events.service import record
 from server.runs.models import Run
 from server.runs.service import is_over
-from server.runs.states import DesiredState
+from server.runs.states import TERMINAL, DesiredState
 
 from .comparisons import ask_for_comparison
 from .models import ALLOCATE, Sweep, SweepComparison
 from .schemas import AllocationView, Policy, SweepChange
 
 _NOT_YET = "Every run trains until it can be forecast; then it is said which of them train on."
+_NONE_OURS = "each is over, or its user's"
 
 
 class Spending(Protocol):
@@ -45,8 +46,18 @@ def allocation_view(session: Session, sweep: Sweep, runs: Sequence[Spending]) ->
     if sweep.policy != ALLOCATE or sweep.budget_compute is None or not runs:
         return None
     row = session.get(SweepComparison, sweep.id)
-    found = row.allocation if row is not None and row.allocation is not None else _nothing_yet(runs)
+    found = row.allocation if row is not None else None
+    if found is None:
+        found = _nothing_yet(runs, None if _has_ours(session, sweep) else _NONE_OURS)
+    if row is not None and row.result is not None and row.note is not None:  # it stands beside a comparison
+        found = found | {"sentence": f"{row.note} {found['sentence']}"}
     return AllocationView(**found, budget=sweep.budget_compute, spent=spent_by(runs), unit=runs[0].compute_unit)
+
+
+def _has_ours(session: Session, sweep: Sweep) -> bool:
+    """Whether it says of a run how far that trains."""
+    ours = select(Run.id).where(Run.sweep_id == sweep.id, Run.allocated, Run.status.not_in(TERMINAL))
+    return session.scalar(ours.limit(1)) is not None
 
 
 def spent_by(runs: Sequence[Spending]) -> float:
@@ -98,6 +109,7 @@ def change_policy(
     record(session, "sweep.policy", actor=actor, sweep_id=sweep.id, **states, budget_compute=budget)
     if (policy == ALLOCATE) != (sweep.policy == ALLOCATE):
         _hand_over(runs, to_sweep=policy == ALLOCATE)
+        session.execute(update(SweepComparison).where(SweepComparison.sweep_id == sweep.id).values(allocation=null()))
     sweep.policy, sweep.budget_compute = policy, budget
     if policy == ALLOCATE:
         ask_for_comparison(session, sweep.id, now)
@@ -128,13 +140,14 @@ def _hand_over(runs: Sequence[Run], *, to_sweep: bool) -> None:
         run.version += 1  # whoever decided on what was wanted before must decide anew
 
 
-def _nothing_yet(runs: Sequence[Spending]) -> dict[str, object]:
-    told: dict[str, object] = {
+def _nothing_yet(runs: Sequence[Spending], over: str | None) -> dict[str, Any]:
+    return {
+        "horizon": horizon_of(runs),
         "choice": None,
         "settled": False,
         "expected_regret": None,
-        "over": None,
+        "over": over,
         "runs": [],
+        "sentence": _NOT_YET if over is None else f"No run goes on by its sweep: {over}.",
         "planned_at": None,
     }
-    return {"horizon": horizon_of(runs), "sentence": _NOT_YET, "settled": False, "runs": [], **told}

@@ -12,7 +12,9 @@ from sqlalchemy.orm import Session, sessionmaker
 from server.events.models import Event
 from server.runs.models import Run
 from server.runs.states import Status
-from server.sweeps.models import SweepComparison
+from server.sweeps.allocation import allocation_view
+from server.sweeps.models import Sweep, SweepComparison
+from server.sweeps.service import sweep_runs
 from tests.conftest import Clock
 from tests.server.reporting import Headers, faults, move
 
@@ -22,6 +24,17 @@ SWEEP: dict[str, Any] = {
     "preset": "scalerl",
     "changes": {"budget.compute": 30.0},
     "design": {"kind": "one_factor", "factors": {"optimizer.learning_rate": [1e-4, 1e-3]}},
+}
+NOT_YET = "Every run trains until it can be forecast; then it is said which of them train on."
+PLANNED: dict[str, Any] = {
+    "horizon": 30.0,
+    "choice": None,
+    "settled": False,
+    "expected_regret": None,
+    "over": None,
+    "runs": [],
+    "sentence": "As planned.",
+    "planned_at": "2026-01-02T03:04:05+00:00",
 }
 
 
@@ -119,3 +132,43 @@ def test_what_a_person_says_of_a_run_makes_it_theirs(api: TestClient, headers: H
     run = submit(api, headers, policy="allocate").json()["runs"][0]["id"]
     found = api.post(f"/v1/runs/{run}:{act}", headers=headers["operate"]).json()
     assert (found["allocated"], found["goes_to"]) == (False, None)
+
+
+def test_where_no_run_is_the_sweeps_that_is_said(
+    api: TestClient, headers: Headers, sessions: Sessions, clock: Clock
+) -> None:
+    sweep = submit(api, headers).json()
+    first, *others = (run["id"] for run in sweep["runs"])
+    move(sessions, first, Status.STOPPED, clock.now)
+    for run in others:
+        assert api.post(f"/v1/runs/{run}:pause", headers=headers["operate"]).status_code < 300
+    said = change(api, headers, sweep["id"], policy="allocate").json()["allocation"]
+    assert said["over"] == "each is over, or its user's"
+    assert said["sentence"] == "No run goes on by its sweep: each is over, or its user's."
+
+
+def test_what_was_planned_before_the_policy_was_taken_away_is_told_no_more(
+    api: TestClient, headers: Headers, sessions: Sessions
+) -> None:
+    sweep = submit(api, headers, policy="allocate").json()["id"]
+    change(api, headers, sweep, budget_compute=70.0)
+    with sessions.begin() as session:
+        session.get_one(SweepComparison, sweep).allocation = PLANNED
+    assert change(api, headers, sweep, budget_compute=80.0).json()["allocation"]["sentence"] == "As planned."
+    change(api, headers, sweep, policy="advise")
+    again = change(api, headers, sweep, policy="allocate").json()["allocation"]
+    assert (again["planned_at"], again["sentence"]) == (None, NOT_YET)
+
+
+def test_why_nothing_is_said_stands_beside_a_comparison(
+    api: TestClient, headers: Headers, sessions: Sessions
+) -> None:
+    sweep = submit(api, headers, policy="allocate").json()["id"]
+    change(api, headers, sweep, budget_compute=70.0)
+    with sessions.begin() as session:
+        row = session.get_one(SweepComparison, sweep)
+        row.allocation, row.result = PLANNED, {"sentence": "Compared."}
+        row.note = "Who trains on could not be said. It is tried again."
+        told = allocation_view(session, session.get_one(Sweep, sweep), list(sweep_runs(session, sweep)))
+    assert told is not None
+    assert told.sentence == "Who trains on could not be said. It is tried again. As planned."
