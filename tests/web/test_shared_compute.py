@@ -61,6 +61,8 @@ def test_before_the_first_plan_it_says_what_is_to_come(
     with sessions.begin() as session:
         sweep = session.get_one(Sweep, seeded.sweep)
         sweep.policy, sweep.budget_compute = "allocate", 120.0
+        queued = session.get_one(Run, seeded.queued)
+        queued.allocated, queued.goes_to = True, 0.0
     html = site.get(f"/sweeps/{seeded.sweep}").text
     words = text_of(html)
     assert "Every run trains until it can be forecast; then it is said which of them train on." in words
@@ -125,6 +127,7 @@ def test_a_sweep_of_another_policy_shows_nothing_of_it(site: TestClient, seeded:
     html = site.get(f"/sweeps/{seeded.sweep}").text
     assert 'id="allocation"' not in html
     assert "advises only" in text_of(html)
+    assert 'placeholder="the sum of their budgets"' in html
     assert f'data-action="/v1/sweeps/{seeded.sweep}" data-method="PATCH" hx-morph-skip id="policy-advise-None"' in html
 
 
@@ -133,6 +136,7 @@ def test_the_policy_is_changed_by_who_may_and_of_what_is_listed(
 ) -> None:
     html = site.get(f"/sweeps/{shared.sweep}").text
     assert 'name="budget_compute" data-as="number" size="22" value="120"' in html
+    assert 'placeholder="as it is"' in html
     assert '<option value="allocate" selected>' in html
     assert '<a href="#new-policy"' in html
     reader = log_in("read").get(f"/sweeps/{shared.sweep}").text
