@@ -1,6 +1,6 @@
 """A whole sweep on one budget, several runs at once: what `next_round` saves beside running all runs evenly.
 
-    python benchmarks/allocation.py --runs 48 [--jobs 2] [--json]
+    python benchmarks/allocation.py --runs 24 [--jobs 2] [--json]
 
 Sweeps of 8 arms are drawn from the spread of the paper's Table 1 (`table`) or from that of one-field ablations
 (`siblings`), 40 evaluations a run, with AR or white noise. They are replayed by `next_round` with a budget of the full
@@ -9,9 +9,9 @@ from 4 evaluations on, the measured start included, train side by side at one sp
 evaluation, until no run is to go on.
 
 `regret` is the best arm's true end minus that of the chosen one, `compute` what was spent until it was over, as a share
-of the full compute, `time` how long that took, in lengths of one full run, and `to its end` how often the choice had
-gone there by then. `evenly` is every run to the same share of its length, places full all the time, and the highest
-last evaluation chosen: with a budget of 1 that is every run to its end.
+of the full compute, `time` how long that took, in lengths of one full run, `to its end` how often the choice had gone
+there by then, and `reached` how far it had gone, as a share of its length. `evenly` is every run to the same share of
+its length, with all places full, and the highest last evaluation chosen: with a budget of 1 every run to its end.
 """
 
 from __future__ import annotations
@@ -82,7 +82,8 @@ def _row(cell: str, found: list[Measured], budget: float, places: int) -> dict[s
         "se": se,
         "compute": _mean([own.compute / each.full for own, each in zip(ours, found, strict=True)])[0],
         "time": _mean([each.time for each in ours])[0],
-        "to its end": _mean([each.finished for each in ours])[0],
+        "to its end": _mean([each.reached >= 1 for each in ours])[0],
+        "reached": _mean([each.reached for each in ours])[0],
         "evenly: regret": even_regret,
         "evenly: se": even_se,
         "evenly: time": budget * ARMS / places,
