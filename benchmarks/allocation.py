@@ -1,21 +1,23 @@
 """A whole sweep on one budget, several runs at once: what `next_round` saves beside running all runs evenly.
 
-    python benchmarks/allocation.py --runs 48 [--jobs 2] [--json]
+    python benchmarks/allocation.py --runs 24 [--jobs 2] [FILES... [--group PATTERN]] [--json]
 
 Sweeps of 8 arms are drawn from the spread of the paper's Table 1 (`table`) or from that of one-field ablations
-(`siblings`), 40 evaluations a run, with AR or white noise. They are replayed by `next_round` with a budget of the full
-compute (that of every run to its end), of half and of a quarter of it, and with 1, 2, 4 and 8 places: runs are forecast
-from 4 evaluations on, the measured start included, train side by side at one speed, and all is thought over after every
-evaluation, until no run is to go on.
+(`siblings`), 40 evaluations a run, with AR or white noise; FILES give recorded ones, as `planner.py` takes them. They
+are replayed by `next_round` with a budget of the full compute (that of every run to its end), of half and of a quarter
+of it, and with 1, 2, 4 and 8 places: runs are forecast from 4 evaluations on, the measured start included, train side
+by side at one speed, and all is thought over after every evaluation, until no run is to go on.
 
-`regret` is the best arm's true end minus that of the chosen one, `compute` what was spent until it was over, as a share
-of the full compute, `time` how long that took, in lengths of one full run, and `to its end` how often the choice had
-gone there by then. `evenly` is every run to the same share of its length, places full all the time, and the highest
-last evaluation chosen: with a budget of 1 that is every run to its end.
+`regret` is the best arm's end (the true one; of recorded runs the mean of the last tenth of evaluations) minus that of
+the chosen one, `compute` what was spent until it was over, as a share of the full compute, `time` how long that took,
+in lengths of one full run, `to its end` how often the choice had gone there by then, and `reached` how far it had gone,
+as a share of its length. `evenly` is every run to the same share of its length, with all places full, and the highest
+last evaluation chosen: with a budget of 1 every run to its end.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from itertools import product
 from multiprocessing import get_context
@@ -23,13 +25,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from common import note, parser, show
+from recorded import ARMS, recorded_sweeps, takes_recorded
 
-from forecurve.science.simulator import ConstantCut, SharedReplay, replay, replay_shared, synthetic_sweep
+from forecurve.science.simulator import ConstantCut, SharedReplay, Sweep, replay, replay_shared, synthetic_sweep
 from forecurve.science.simulator.policies import Forecasts
 
 SEED = 90_000  # of the sweeps reported; development used others
 CELLS = (("table", "ar"), ("table", "white"), ("siblings", "ar"))
-ARMS = 8
 BUDGETS = (1.0, 0.5, 0.25)  # of the full compute
 PLACES = (1, 2, 4, 8)
 
@@ -41,33 +43,47 @@ class Measured(NamedTuple):
     shared: dict[tuple[float, int], SharedReplay]
     evenly: dict[float, float]
     full: float
+    arms: int
 
 
 def main() -> None:
     """Run and print."""
     made = parser(__doc__, runs=24)
+    takes_recorded(made)
     made.add_argument("--jobs", type=int, default=2, help="sweeps at a time, one process each")
     asked = made.parse_args()
     rows: list[dict[str, Any]] = []
     with ProcessPoolExecutor(asked.jobs, mp_context=get_context("spawn")) as pool:
-        for spread, noise in CELLS:
+        sweeps = recorded_sweeps(asked.files, asked.group, asked.runs, SEED) if asked.files else _drawn(asked.runs)
+        for name, of_it in sweeps:
             found = []
-            for each in pool.map(_measured, [(spread, noise, SEED + at) for at in range(asked.runs)]):
+            for each in pool.map(_measured, of_it):
                 found.append(each)
-                note(f"{spread}, {noise} noise: sweep {len(found)} of {asked.runs}")
-            rows += [_row(f"{spread}, {noise} noise", found, *setting) for setting in product(BUDGETS, PLACES)]
+                note(f"{name}: sweep {len(found)} of {len(of_it)}")
+            rows += [_row(name, found, *setting) for setting in product(BUDGETS, PLACES)]
     show(rows, as_json=asked.json)
 
 
-def _measured(drawn: tuple[str, str, int]) -> Measured:
-    spread, noise, seed = drawn
-    sweep, forecasts = synthetic_sweep(seed, arms=ARMS, spread=spread, noise=noise), Forecasts()
+def _drawn(runs: int) -> Iterator[tuple[str, list[Sweep]]]:
+    for spread, noise in CELLS:
+        seeds = range(SEED, SEED + runs)
+        sweeps = [synthetic_sweep(seed, arms=ARMS, spread=spread, noise=noise) for seed in seeds]
+        yield f"{spread}, {noise} noise", sweeps
+
+
+def _measured(sweep: Sweep) -> Measured:
+    forecasts = Forecasts()
     shared = {
         (budget, places): replay_shared(sweep, budget * sweep.full_cost, places, forecasts)
         for budget, places in product(BUDGETS, PLACES)
     }
     cut = replay(sweep, ConstantCut())
-    return Measured(shared, {budget: cut.regret_at(budget * sweep.full_cost) for budget in BUDGETS}, sweep.full_cost)
+    return Measured(
+        shared,
+        {budget: cut.regret_at(budget * sweep.full_cost) for budget in BUDGETS},
+        sweep.full_cost,
+        len(sweep.tracks),
+    )
 
 
 def _row(cell: str, found: list[Measured], budget: float, places: int) -> dict[str, Any]:
@@ -82,10 +98,11 @@ def _row(cell: str, found: list[Measured], budget: float, places: int) -> dict[s
         "se": se,
         "compute": _mean([own.compute / each.full for own, each in zip(ours, found, strict=True)])[0],
         "time": _mean([each.time for each in ours])[0],
-        "to its end": _mean([each.finished for each in ours])[0],
+        "to its end": _mean([each.reached >= 1 for each in ours])[0],
+        "reached": _mean([each.reached for each in ours])[0],
         "evenly: regret": even_regret,
         "evenly: se": even_se,
-        "evenly: time": budget * ARMS / places,
+        "evenly: time": budget * found[0].arms / places,
     }
 
 

@@ -19,18 +19,15 @@ paired difference of each with its standard error over sweeps; and the compute f
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import optuna
 from common import answer, note, parser, table
 from optuna_policies import Pruned
+from recorded import ARMS, recorded_sweeps, takes_recorded
 
-from forecurve.curve_files import read_curves
-from forecurve.science import Curve
 from forecurve.science.simulator import (
     BestSoFar,
     ConstantCut,
@@ -40,7 +37,6 @@ from forecurve.science.simulator import (
     Replay,
     SuccessiveHalving,
     Sweep,
-    recorded_sweep,
     replay,
     synthetic_sweep,
 )
@@ -48,7 +44,6 @@ from forecurve.science.simulator.policies import Forecasts
 
 SHARES = (0.03, 0.05, 0.08, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.5, 0.75, 1.0)
 CELLS = (("table", "ar"), ("table", "white"), ("siblings", "ar"))
-ARMS = 8
 OURS = "forecurve"
 MOST_EQUAL = 0.3  # of the full compute, for the constant cut whose winner our forecast picks: the rest costs time only
 SEED = 20_000  # of the sweeps reported; development used others
@@ -57,14 +52,12 @@ SEED = 20_000  # of the sweeps reported; development used others
 def main() -> None:
     """Run and print."""
     made = parser(__doc__, runs=24)
-    made.add_argument("files", nargs="*", type=Path, help="recorded curves")
-    made.add_argument("--group", default="(.*)", help="regular expression; its first group names the sweep of a series")
+    takes_recorded(made)
     made.add_argument("--most", type=float, default=0.35, help="share of the full compute that our policy may use")
     asked = made.parse_args()
-    results = [
-        _cell(name, sweeps, asked.most)
-        for name, sweeps in (_recorded(asked) if asked.files else _synthetic(asked.runs))
-    ]
+    recorded = recorded_sweeps(asked.files, asked.group, asked.runs, SEED)
+    sweeps_of = recorded if asked.files else _synthetic(asked.runs)
+    results = [_cell(name, sweeps, asked.most) for name, sweeps in sweeps_of]
     if asked.json:
         answer({"cells": results})
         return
@@ -79,29 +72,6 @@ def _synthetic(runs: int) -> Iterator[tuple[str, list[Sweep]]]:
     for spread, noise in CELLS:
         sweeps = [synthetic_sweep(SEED + at, arms=ARMS, spread=spread, noise=noise) for at in range(runs)]
         yield f"{spread}, {noise} noise", sweeps
-
-
-def _recorded(asked: Any) -> Iterator[tuple[str, list[Sweep]]]:
-    for file in asked.files:
-        groups: dict[str, list[Curve]] = {}
-        for curve in read_curves(file):
-            found = re.search(asked.group, curve.name)
-            groups.setdefault("" if found is None or asked.group == "(.*)" else found.group(1), []).append(curve)
-        sweeps = [sweep for curves in groups.values() for sweep in _samples(curves, asked.runs, len(groups))]
-        if sweeps:
-            yield file.stem, sweeps
-
-
-def _samples(curves: list[Curve], runs: int, groups: int) -> list[Sweep]:
-    """Random sweeps of at most ARMS of the curves; runs much shorter than the others are left out."""
-    typical = float(np.median([curve.now for curve in curves]))
-    long = [curve for curve in curves if curve.now >= typical / 2 and curve.points >= 8]
-    if len(long) < 3:
-        return []
-    rng = np.random.default_rng(SEED)
-    size = min(ARMS, len(long) - 1) if len(long) <= ARMS else ARMS
-    wanted = max(runs // groups, 1)
-    return [recorded_sweep([long[i] for i in rng.choice(len(long), size, replace=False)]) for _ in range(wanted)]
 
 
 # --- the policies ---

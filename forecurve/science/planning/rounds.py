@@ -10,7 +10,7 @@ is not believed before it is at a quarter.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ..departures.misfit import FALLEN
 from ..fitting.fit import Fit
@@ -44,7 +44,7 @@ class Runner:
     bound: float | None = None
 
     def is_before(self, compute: float) -> bool:
-        """Whether it is known to be beyond neither this compute nor its first evaluations."""
+        """Whether it cannot be forecast yet, or has not come to this compute."""
         return self.fit is None or not reaches(self.fit.curve.now, compute)
 
     @property
@@ -108,7 +108,7 @@ def next_round(
         going=going | _bound(runners),
         closed=closed,
     )
-    return _round(found, runners, going, places, left)
+    return _round(found, runners, going, places)
 
 
 def _last_plan(fits: Mapping[str, Fit], horizon: float, delta: float | None) -> Plan | None:
@@ -137,20 +137,25 @@ def _bound(runners: Mapping[str, Runner]) -> dict[str, float]:
     return {name: to for name, (fit, to) in bound.items() if fit and to is not None and not reaches(fit.curve.now, to)}
 
 
-def _round(found: Plan, runners: Mapping[str, Runner], going: dict[str, float], places: int, left: float) -> Round:
+def _round(found: Plan, runners: Mapping[str, Runner], going: dict[str, float], places: int) -> Round:
     go, reasons = dict(going), {}
     looks = [row for row in found.allocation if row.kind == "look"]
     finish = next((row for row in found.allocation if row.kind == "finish"), None)
+    # the choice may be looked at to its end, which leaves nothing to finish
+    onward = finish or next((row for row in looks if row.arm == found.choice), None)
     choice = runners[found.choice]
     is_finishing = choice.goes_to is not None and not choice.has_arrived and found.choice not in going
     has_place = len(go) < max(places, 1)
-    if finish is not None and (is_finishing or (found.settled and has_place) or not (looks or found.going)):
+    if is_finishing and onward is not None:
+        go[onward.arm], reasons[onward.arm] = onward.to, onward.reason
+    elif finish is not None and ((found.settled and has_place) or not (looks or found.going)):
         go[finish.arm], reasons[finish.arm] = finish.to, finish.reason
     for row in looks:
         if row.arm not in go and len(go) < max(places, 1):
             go[row.arm], reasons[row.arm] = row.stop, row.reason
-    room = left - found.under_way
+    room = found.budget - found.under_way
     if not go and not choice.closed and room > _LITTLE * found.horizon and _is_given_up_early(found):
+        found = replace(found, not_run_on=None)
         go[found.choice] = min(_TRUSTED * found.horizon, found.chosen.now + room)
         reasons[found.choice] = "the choice: how little it gains is hardly known before a quarter"
     return Round(go, reasons, found, None if go or _bound(runners) else _why_over(found))

@@ -43,10 +43,10 @@ class SharedReplay:
 
     Attributes:
         chosen: the arm that was taken; None where the budget was spent before one could be forecast.
-        regret: the best arm's final value minus that of the chosen one; without one the mean over all arms.
+        regret: the best arm's final value minus that of the chosen one, without one minus their mean.
         compute: spent over all arms.
         time: from the beginning until it was over, in lengths of one full run.
-        finished: whether the chosen arm went to its end.
+        reached: how far the chosen arm went, as a share of its length; 1 at its end.
         over: why no run went on, in a few words.
     """
 
@@ -54,7 +54,7 @@ class SharedReplay:
     regret: float
     compute: float
     time: float
-    finished: bool
+    reached: float
     over: str
 
 
@@ -98,13 +98,14 @@ def _stepped(state: State, arms: list[int]) -> float:
 def replay_shared(sweep: Sweep, budget: float, places: int, forecasts: Forecasts | None = None) -> SharedReplay:
     """How a sweep ends; see `rounds_of`."""
     last = deque(rounds_of(sweep, budget, places, forecasts), maxlen=1).pop()
-    chosen = None if last.found.plan is None else list(last.runners).index(last.found.plan.choice)
     finals = np.array([track.final for track in sweep.tracks])
+    plan = last.found.plan
+    chosen = None if plan is None else list(last.runners).index(plan.choice)
     return SharedReplay(
         chosen=chosen,
         regret=float(sweep.best - (finals.mean() if chosen is None else finals[chosen])),
         compute=budget - last.left,
         time=last.clock,
-        finished=chosen is not None and last.runners[sweep.tracks[chosen].name].closed,
+        reached=0.0 if plan is None or chosen is None else plan.chosen.now / sweep.tracks[chosen].curve.now,
         over=last.found.over or "",
     )

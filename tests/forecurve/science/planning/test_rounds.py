@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from forecurve import Fit, PlanError, fit, plan
+from forecurve import Curve, Fit, PlanError, fit, plan
 from forecurve.science.planning.rounds import UNTIL_FORECAST, Round, Runner, next_round
 from forecurve.science.simulator import Moment, rounds_of, synthetic_sweep
 
@@ -43,6 +44,13 @@ def test_runs_that_cannot_be_forecast_go_first() -> None:
 def test_a_run_that_has_its_forecast_is_held_until_the_others_have() -> None:
     runners = {"young": Runner(None, UNTIL_FORECAST), "arm0": Runner(CLOSE[0], UNTIL_FORECAST)}
     assert next_round(runners, PLENTY, HORIZON, 2).go == {"young": UNTIL_FORECAST}
+
+
+def test_every_run_goes_to_a_twentieth_of_the_horizon_first() -> None:
+    for last, is_young in ((700.0, True), (800.0, False)):
+        early = fit(arm_of("early", 5, last, 7, A=0.6, B=1.8, C_mid=3000.0))
+        found = next_round({**held(CLOSE), "early": Runner(early, UNTIL_FORECAST)}, PLENTY, HORIZON, 1)
+        assert (found.go == {"early": UNTIL_FORECAST}) == (found.plan is None) == is_young
 
 
 def test_young_runs_that_come_later_take_nobody_off_his_way() -> None:
@@ -136,6 +144,27 @@ def test_a_run_that_was_finishing_is_held_once_another_is_the_choice() -> None:
     assert next_round(runners, 36_000.0, HORIZON, 1).go == {"slow": HORIZON}
 
 
+def test_that_little_is_left_to_gain_is_not_believed_before_a_quarter() -> None:
+    """delta is so large that no gain is worth it."""
+    early, there = (next_round(held(FITS), PLENTY, horizon, 2, delta=0.5) for horizon in (20_000.0, HORIZON))
+    assert (early.go, early.over) == ({"slow": 5000.0}, None)
+    assert early.plan is not None
+    assert "not run on" not in early.plan.sentence
+    assert there.go == {}
+    assert next_round(held(FITS), 600.0, 20_000.0, 2, delta=0.5).go == {"slow": 4600.0}
+    beside = held(FITS) | {"fast": Runner(FITS[1], closed=True, bound=4400.0)}
+    assert next_round(beside, 600.0, 20_000.0, 2, delta=0.5).go == {"slow": 4200.0}
+
+
+def test_a_choice_that_fell_is_given_up_however_early() -> None:
+    healthy = arm_of("fell", 3, 4000.0, 40, A=0.6, B=1.9, C_mid=1250.0)
+    reward = healthy.reward.copy()
+    reward[25:] -= np.linspace(0.02, 0.25, len(reward) - 25)
+    fell = fit(Curve(healthy.compute, reward, unit="GPU-hours", name="fell", prompts=1000, samples=16))
+    found = next_round({"fell": Runner(fell)}, PLENTY, 20_000.0, 1)
+    assert (found.go, found.over) == ({}, "fell is not run on, as it fell")
+
+
 # --- and then it is over ---
 
 
@@ -205,6 +234,7 @@ EVALUATIONS = 12
     share=st.floats(0.4, 1.2),
     spread=st.sampled_from(["table", "siblings"]),
 )
+@example(seed=0, arms=4, places=1, share=1.0, spread="table")  # the choice is looked at again on the way to its end
 def test_a_sweep_ends_within_its_budget_and_names_a_choice(
     seed: int, arms: int, places: int, share: float, spread: str
 ) -> None:
@@ -232,6 +262,8 @@ def _check_round(moment: Moment, places: int) -> None:
     stay, told = found.go.keys() & under_way.keys(), found.go.keys() - under_way.keys()
     assert told == young or len(told) <= max(places - len(stay), 0)
     assert all(runners[name].fit is None or not runners[name].closed for name in found.go)
-    if found.over is None:
+    if found.over is None and found.plan is not None:
+        given = {row.arm for row in found.plan.allocation}
         taken_off = under_way.keys() - found.go.keys()
-        assert all(under_way[name] == HORIZON and found.plan and name != found.plan.choice for name in taken_off)
+        assert all(under_way[name] == HORIZON for name in taken_off)  # on its way to no look
+        assert not taken_off & given & {found.plan.choice}
