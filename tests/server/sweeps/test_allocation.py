@@ -160,9 +160,7 @@ def test_what_was_planned_before_the_policy_was_taken_away_is_told_no_more(
     assert (again["planned_at"], again["sentence"]) == (None, NOT_YET)
 
 
-def test_why_nothing_is_said_stands_beside_a_comparison(
-    api: TestClient, headers: Headers, sessions: Sessions
-) -> None:
+def test_why_nothing_is_said_stands_beside_a_comparison(api: TestClient, headers: Headers, sessions: Sessions) -> None:
     sweep = submit(api, headers, policy="allocate").json()["id"]
     change(api, headers, sweep, budget_compute=70.0)
     with sessions.begin() as session:
