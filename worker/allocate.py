@@ -187,7 +187,7 @@ def _let_on(run: Run, name: str, to: float, found: Round) -> str:
     return f"Let on by its sweep {goal}{f': {why}' if why else ''}."
 
 
-def said(shared: Shared, found: Round, now: datetime) -> dict[str, Any]:
+def said(shared: Shared, found: Round, fits: Mapping[str, Fit], now: datetime) -> dict[str, Any]:
     """What people are shown, in JSON; see `AllocationView`."""
     ids = {run.name: run.id for run in shared.runs}
     plan = found.plan
@@ -208,7 +208,7 @@ def said(shared: Shared, found: Round, now: datetime) -> dict[str, Any]:
             }
             for arm in outlooks
         ],
-        "sentence": _sentence(shared, found),
+        "sentence": _sentence(shared, found, fits),
         "planned_at": now.isoformat(),
     }
 
@@ -219,9 +219,9 @@ def _still(shared: Shared, found: Round, name: str) -> str | None:
     return shared.reasons.get(ids[name]) if name in found.go else None
 
 
-def _sentence(shared: Shared, found: Round) -> str:
+def _sentence(shared: Shared, found: Round, fits: Mapping[str, Fit]) -> str:
     if found.plan is None and found.over is None:
-        known = len(shared.runs) - sum(to == UNTIL_FORECAST for to in found.go.values())
+        known = sum(run.id in fits and found.go.get(run.name) != UNTIL_FORECAST for run in shared.runs)
         return f"Every run trains until it can be forecast: {known} of {len(shared.runs)} can be."
     told = [found.plan.sentence] if found.plan else []
     if found.over is not None and not (found.plan and found.plan.not_run_on):

@@ -382,3 +382,10 @@ def test_what_runs_spend_before_their_first_forecast_is_seen_too(sessions: Sessi
         found = sweep_read(session, get_sweep(session, sweep_id), LATER).allocation
     assert found is not None
     assert (found.over, found.sentence) == ("the budget is spent", "No run goes on: the budget is spent.")
+
+
+def test_a_run_that_is_left_out_is_none_that_can_be_forecast(sessions: Sessions, settings: Settings) -> None:
+    theirs = {"lower": {"allocated": False, "goes_to": None}}
+    sweep_id, _ = begin(sessions, {"control": 5, "higher": 2, "lower": 1}, **theirs)
+    said = allocate(sessions, settings, sweep_id)
+    assert said.sentence == "Every run trains until it can be forecast: 1 of 3 can be."
