@@ -73,23 +73,25 @@ class _Seen:
 def read_shared(
     session: Session, settings: Settings, sweep_id: str, runs: Sequence[Run], entrants: Sequence[Entrant]
 ) -> Shared | None:
-    """What there is to allocate; None where runs share nothing, or none is left that the sweep says anything of: what
-    was said last stands."""
+    """What there is to allocate; None where runs share nothing, or none is left that the sweep says anything of, and
+    that it is over was said: it stands."""
     sweep = session.get_one(Sweep, sweep_id)
-    if sweep.policy != ALLOCATE or sweep.budget_compute is None or not any(map(_is_ours, runs)):
+    if sweep.policy != ALLOCATE or sweep.budget_compute is None:
+        return None
+    said = _said_last(session, sweep_id)
+    if said["over"] is not None and not any(map(_is_ours, runs)):
         return None
     by_id, names = {one.id: one for one in entrants}, _names(runs)
     seen = [_seen(run, names[run.id], by_id[run.id]) for run in runs if _may_be_chosen(run)]
     left = sweep.budget_compute - spent_by(runs)
     horizon, places = horizon_of(runs), settings.max_concurrent_runs
-    return Shared(sweep_id, sweep.budget_compute, left, horizon, places, seen, _reasons(session, sweep_id))
+    reasons = {one["run_id"]: one["reason"] for one in said["runs"] if one["reason"]}
+    return Shared(sweep_id, sweep.budget_compute, left, horizon, places, seen, reasons)
 
 
-def _reasons(session: Session, sweep_id: str) -> dict[str, str]:
-    """As they were last said, by the ids of runs."""
+def _said_last(session: Session, sweep_id: str) -> Mapping[str, Any]:
     row = session.get(SweepComparison, sweep_id)
-    said = row.allocation["runs"] if row is not None and row.allocation is not None else []
-    return {one["run_id"]: one["reason"] for one in said if one["reason"]}
+    return row.allocation if row is not None and row.allocation is not None else {"over": None, "runs": []}
 
 
 def _is_ours(run: Run) -> bool:
