@@ -73,23 +73,25 @@ class _Seen:
 def read_shared(
     session: Session, settings: Settings, sweep_id: str, runs: Sequence[Run], entrants: Sequence[Entrant]
 ) -> Shared | None:
-    """What there is to allocate; None where runs share nothing, or none is left that the sweep says anything of: what
-    was said last stands."""
+    """What there is to allocate; None where runs share nothing, or none is left that the sweep says anything of, and
+    that it is over was said: it stands."""
     sweep = session.get_one(Sweep, sweep_id)
-    if sweep.policy != ALLOCATE or sweep.budget_compute is None or not any(map(_is_ours, runs)):
+    if sweep.policy != ALLOCATE or sweep.budget_compute is None:
+        return None
+    said = _said_last(session, sweep_id)
+    if said["over"] is not None and not any(map(_is_ours, runs)):
         return None
     by_id, names = {one.id: one for one in entrants}, _names(runs)
     seen = [_seen(run, names[run.id], by_id[run.id]) for run in runs if _may_be_chosen(run)]
     left = sweep.budget_compute - spent_by(runs)
     horizon, places = horizon_of(runs), settings.max_concurrent_runs
-    return Shared(sweep_id, sweep.budget_compute, left, horizon, places, seen, _reasons(session, sweep_id))
+    reasons = {one["run_id"]: one["reason"] for one in said["runs"] if one["reason"]}
+    return Shared(sweep_id, sweep.budget_compute, left, horizon, places, seen, reasons)
 
 
-def _reasons(session: Session, sweep_id: str) -> dict[str, str]:
-    """As they were last said, by the ids of runs."""
+def _said_last(session: Session, sweep_id: str) -> Mapping[str, Any]:
     row = session.get(SweepComparison, sweep_id)
-    said = row.allocation["runs"] if row is not None and row.allocation is not None else []
-    return {one["run_id"]: one["reason"] for one in said if one["reason"]}
+    return row.allocation if row is not None and row.allocation is not None else {"over": None, "runs": []}
 
 
 def _is_ours(run: Run) -> bool:
@@ -187,7 +189,7 @@ def _let_on(run: Run, name: str, to: float, found: Round) -> str:
     return f"Let on by its sweep {goal}{f': {why}' if why else ''}."
 
 
-def said(shared: Shared, found: Round, now: datetime) -> dict[str, Any]:
+def said(shared: Shared, found: Round, fits: Mapping[str, Fit], now: datetime) -> dict[str, Any]:
     """What people are shown, in JSON; see `AllocationView`."""
     ids = {run.name: run.id for run in shared.runs}
     plan = found.plan
@@ -208,7 +210,7 @@ def said(shared: Shared, found: Round, now: datetime) -> dict[str, Any]:
             }
             for arm in outlooks
         ],
-        "sentence": _sentence(shared, found),
+        "sentence": _sentence(shared, found, fits),
         "planned_at": now.isoformat(),
     }
 
@@ -219,9 +221,9 @@ def _still(shared: Shared, found: Round, name: str) -> str | None:
     return shared.reasons.get(ids[name]) if name in found.go else None
 
 
-def _sentence(shared: Shared, found: Round) -> str:
+def _sentence(shared: Shared, found: Round, fits: Mapping[str, Fit]) -> str:
     if found.plan is None and found.over is None:
-        known = len(shared.runs) - sum(to == UNTIL_FORECAST for to in found.go.values())
+        known = sum(run.id in fits and found.go.get(run.name) != UNTIL_FORECAST for run in shared.runs)
         return f"Every run trains until it can be forecast: {known} of {len(shared.runs)} can be."
     told = [found.plan.sentence] if found.plan else []
     if found.over is not None and not (found.plan and found.plan.not_run_on):

@@ -80,7 +80,7 @@ def _allocated(sessions: sessionmaker[Session], shared: Shared, found: Found, no
         return None
     with transaction(sessions) as session:
         holds = allocate.apply(session, shared, thought, now)
-    return Allocated(allocate.said(shared, thought, now) if holds else None, time.perf_counter() - began)
+    return Allocated(allocate.said(shared, thought, found.fits, now) if holds else None, time.perf_counter() - began)
 
 
 def has_rested(now: datetime, waited: timedelta = timedelta()) -> ColumnElement[bool]:

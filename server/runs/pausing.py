@@ -14,6 +14,7 @@ from sqlalchemy.orm import Session
 from server.checkpoints.models import Checkpoint
 from server.errors import Conflict
 from server.events.outbox import enqueue
+from server.sweeps.comparisons import ask_for_allocation
 
 from .fencing import WAITING, over
 from .lifecycle import transition
@@ -34,7 +35,9 @@ def pause_run(session: Session, run_id: str, *, actor: str, reason: str | None, 
     run = lock_run(session, run_id)
     _check_may_pause(run)
     if run.desired_state == DesiredState.PAUSE:
-        leave_to(actor, run)
+        if run.allocated:
+            leave_to(actor, run)
+            ask_for_allocation(session, run, now)  # others may go on in its stead
         return run
     want(session, run, DesiredState.PAUSE, actor=actor, reason=reason)
     if Status(run.status) in WAITING:

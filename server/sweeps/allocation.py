@@ -25,7 +25,7 @@ from .models import ALLOCATE, Sweep, SweepComparison
 from .schemas import AllocationView, Policy, SweepChange
 
 _NOT_YET = "Every run trains until it can be forecast; then it is said which of them train on."
-_NONE_OURS = "each is over, or its user's"
+_NONE_OURS = "each is over, or left to its user"
 
 
 class Spending(Protocol):

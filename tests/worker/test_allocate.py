@@ -382,3 +382,33 @@ def test_what_runs_spend_before_their_first_forecast_is_seen_too(sessions: Sessi
         found = sweep_read(session, get_sweep(session, sweep_id), LATER).allocation
     assert found is not None
     assert (found.over, found.sentence) == ("the budget is spent", "No run goes on: the budget is spent.")
+
+
+def test_a_run_that_is_left_out_is_none_that_can_be_forecast(sessions: Sessions, settings: Settings) -> None:
+    theirs = {"lower": {"allocated": False, "goes_to": None}}
+    sweep_id, _ = begin(sessions, {"control": 5, "higher": 2, "lower": 1}, **theirs)
+    said = allocate(sessions, settings, sweep_id)
+    assert said.sentence == "Every run trains until it can be forecast: 1 of 3 can be."
+
+
+def test_that_it_is_over_is_said_where_all_runs_came_to_an_end_by_themselves(
+    sessions: Sessions, settings: Settings
+) -> None:
+    sweep_id, runs = begin(sessions, {"control": 12, "lower": 3})
+    assert allocate(sessions, settings, sweep_id).over is None
+    with sessions.begin() as session:
+        session.get_one(Run, runs["lower"]).status = "failed"
+        run = session.get_one(Run, runs["control"])
+        add_evaluations(session, run, COMPUTE[12:], curve("control")[12:], first_step=120)
+        run.status = "succeeded"
+    said = allocate(sessions, settings, sweep_id, LATER + timedelta(hours=1))
+    assert (said.choice, said.over) == (runs["control"], "every run is at its end")
+    again = allocate(sessions, settings, sweep_id, LATER + timedelta(hours=2))
+    assert again.planned_at == said.planned_at
+
+
+def test_a_held_run_that_a_person_pauses_has_the_others_thought_over(sessions: Sessions, settings: Settings) -> None:
+    sweep_id, runs = begin(sessions, {"control": 5, "higher": 5}, higher=PAUSED)
+    with sessions.begin() as session:
+        pausing.pause_run(session, runs["higher"], actor="tok", reason=None, now=LATER)
+    assert dirty_at(sessions, sweep_id) is not None

@@ -143,8 +143,8 @@ def test_where_no_run_is_the_sweeps_that_is_said(
     for run in others:
         assert api.post(f"/v1/runs/{run}:pause", headers=headers["operate"]).status_code < 300
     said = change(api, headers, sweep["id"], policy="allocate").json()["allocation"]
-    assert said["over"] == "each is over, or its user's"
-    assert said["sentence"] == "No run goes on by its sweep: each is over, or its user's."
+    assert said["over"] == "each is over, or left to its user"
+    assert said["sentence"] == "No run goes on by its sweep: each is over, or left to its user."
 
 
 def test_what_was_planned_before_the_policy_was_taken_away_is_told_no_more(
@@ -160,9 +160,7 @@ def test_what_was_planned_before_the_policy_was_taken_away_is_told_no_more(
     assert (again["planned_at"], again["sentence"]) == (None, NOT_YET)
 
 
-def test_why_nothing_is_said_stands_beside_a_comparison(
-    api: TestClient, headers: Headers, sessions: Sessions
-) -> None:
+def test_why_nothing_is_said_stands_beside_a_comparison(api: TestClient, headers: Headers, sessions: Sessions) -> None:
     sweep = submit(api, headers, policy="allocate").json()["id"]
     change(api, headers, sweep, budget_compute=70.0)
     with sessions.begin() as session:
