@@ -26,8 +26,9 @@ SWEEP = {
 }
 AT_MOST = 40
 """Jobs: each run begins once, and every further one is a look that somebody thought worth it."""
-LATE = 6.0
-"""Steps that a run may go beyond what it was told to, until it hears that it is to pause."""
+LATE = STEPS
+"""Steps that the run which trains may go beyond the budget, until it hears that it is to pause: to its own end at most,
+on a machine that has much else to do."""
 
 
 @pytest.mark.slow  # a minute and more; who is let on is in tests/worker, the rule itself in tests/forecurve
