@@ -194,6 +194,7 @@ def said(shared: Shared, found: Round, fits: Mapping[str, Fit], now: datetime) -
     ids = {run.name: run.id for run in shared.runs}
     plan = found.plan
     outlooks = sorted(plan.arms, key=lambda arm: (-arm.p_best, -arm.end.median)) if plan else []
+    before = {name: shared.reasons.get(ids[name]) for name in found.go}  # of what is on its way: when it was let on
     return {
         "horizon": shared.horizon,
         "choice": ids[plan.choice] if plan else None,
@@ -206,19 +207,13 @@ def said(shared: Shared, found: Round, fits: Mapping[str, Fit], now: datetime) -
                 "end": arm.end.to_dict(),
                 "p_best": arm.p_best,
                 "dominated": arm.dominated,
-                "reason": found.reasons.get(arm.arm) or _still(shared, found, arm.arm),
+                "reason": found.reasons.get(arm.arm) or before.get(arm.arm),
             }
             for arm in outlooks
         ],
         "sentence": _sentence(shared, found, fits),
         "planned_at": now.isoformat(),
     }
-
-
-def _still(shared: Shared, found: Round, name: str) -> str | None:
-    """Why a run that is on its way was let on, when it was."""
-    ids = {run.name: run.id for run in shared.runs}
-    return shared.reasons.get(ids[name]) if name in found.go else None
 
 
 def _sentence(shared: Shared, found: Round, fits: Mapping[str, Fit]) -> str:

@@ -10,26 +10,7 @@ from forecurve.science.simulator import Sweep, Track, replay_shared, rounds_of
 from forecurve.science.simulator.shared import FIRST
 
 from ..synthetic import sigmoid
-
-GAP, HORIZON = 400.0, 16_000.0
-COMPUTE = np.linspace(0, HORIZON, 41)
-
-
-def _track(name: str, A: float, B: float, C_mid: float) -> Track:
-    reward = sigmoid(COMPUTE, A, B, C_mid, 0.2)
-    return Track(Curve(COMPUTE, reward, name=name, prompts=1000, samples=16), float(reward[-1]))
-
-
-# "tortoise" wins at the end, "hare" leads over the first third
-CROSSING = Sweep(
-    (
-        _track("hare", 0.58, 1.9, 1500.0),
-        _track("tortoise", 0.72, 1.7, 4000.0),
-        _track("snail", 0.45, 1.8, 3000.0),
-        _track("other", 0.55, 1.8, 2000.0),
-    ),
-    HORIZON,
-)
+from .crossing import COMPUTE, CROSSING, GAP, HORIZON
 
 
 def test_the_later_winner_is_found_and_not_all_is_spent() -> None:

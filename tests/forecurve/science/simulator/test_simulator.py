@@ -14,34 +14,12 @@ from forecurve.science.simulator import (
     EqualForecast,
     Forecasting,
     SuccessiveHalving,
-    Sweep,
-    Track,
     recorded_sweep,
     replay,
     synthetic_sweep,
 )
 
-from ..synthetic import sigmoid
-
-COMPUTE = np.linspace(0, 16_000, 41)
-
-
-def _track(name: str, A: float, B: float, C_mid: float) -> Track:
-    """Noise-free, with the noise that its counts promise left out."""
-    reward = sigmoid(COMPUTE, A, B, C_mid, 0.2)
-    return Track(Curve(COMPUTE, reward, name=name, prompts=1000, samples=16), float(reward[-1]))
-
-
-# "tortoise" wins at the end, "hare" leads over the first third
-CROSSING = Sweep(
-    (
-        _track("hare", 0.58, 1.9, 1500.0),
-        _track("tortoise", 0.72, 1.7, 4000.0),
-        _track("snail", 0.45, 1.8, 3000.0),
-        _track("other", 0.55, 1.8, 2000.0),
-    ),
-    16_000.0,
-)
+from .crossing import COMPUTE, CROSSING
 
 
 def test_a_constant_cut_takes_the_leader_and_changes_its_mind_where_the_curves_cross() -> None:
