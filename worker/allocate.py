@@ -136,7 +136,7 @@ def think(shared: Shared, fits: Mapping[str, Fit]) -> Round | None:
 
 
 def _runner(run: _Seen, fit: Fit | None) -> Runner:
-    if run.is_over or (fit is None and run.has_curve):  # what cannot be fitted is held until it can
+    if run.is_over or (fit is None and run.has_curve):  # what cannot be fitted is held
         return Runner(fit, closed=True)
     if not run.allocated:
         return Runner(fit, closed=True, bound=run.budget if run.trains else None)

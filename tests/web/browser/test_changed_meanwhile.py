@@ -130,7 +130,8 @@ def test_a_dialog_that_waits_for_its_answer_is_not_closed_by_escape_and_says_it(
     held: list[Any] = []
     page.route("**/v1/runs/*:stop", lambda route: held.append(route))
     page.click("button[data-action$=':stop']")
-    page.click("dialog [value=yes]")
+    with page.expect_request("**/v1/runs/*:stop"):  # the page waits from before it has left
+        page.click("dialog [value=yes]")
     page.wait_for_selector("dialog [value=yes][aria-disabled]")
     page.keyboard.press("Escape")
     assert page.evaluate("() => document.getElementById('confirm').open")
