@@ -7,8 +7,10 @@ from datetime import timedelta
 import pytest
 from fastapi.testclient import TestClient
 from prometheus_client.parser import text_string_to_metric_families
+from sqlalchemy import update
 from sqlalchemy.orm import Session, sessionmaker
 
+from server.alerts.models import Delivery
 from server.alerts.service import open_alert
 from server.events.outbox import enqueue
 from tests.conftest import Clock
@@ -55,6 +57,11 @@ def test_what_there_is_is_counted_by_its_state(
     assert at(found, "waiting_refits_oldest_seconds") == 37
     assert at(found, "waiting_deliveries") == 1
     assert at(found, "given_up_deliveries") == 0
+    with sessions.begin() as session:
+        session.execute(update(Delivery).values(status="failed", given_up_at=clock.now))
+    assert at(scraped(api, headers["read"]), "given_up_deliveries") == 1
+    clock.advance(25 * 3600)
+    assert at(scraped(api, headers["read"]), "given_up_deliveries") == 0
     assert at(found, "waiting_tasks") == 1  # to deliver the alert; the other is not due yet
 
 

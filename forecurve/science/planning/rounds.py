@@ -145,13 +145,13 @@ def _round(found: Plan, runners: Mapping[str, Runner], going: dict[str, float], 
     onward = finish or next((row for row in looks if row.arm == found.choice), None)
     choice = runners[found.choice]
     is_finishing = choice.goes_to is not None and not choice.has_arrived and found.choice not in going
-    has_place = len(go) < max(places, 1)
+    places = max(places, 1)
     if is_finishing and onward is not None:
         go[onward.arm], reasons[onward.arm] = onward.to, onward.reason
-    elif finish is not None and ((found.settled and has_place) or not (looks or found.going)):
+    elif finish is not None and ((found.settled and len(go) < places) or not (looks or found.going)):
         go[finish.arm], reasons[finish.arm] = finish.to, finish.reason
     for row in looks:
-        if row.arm not in go and len(go) < max(places, 1):
+        if row.arm not in go and len(go) < places:
             go[row.arm], reasons[row.arm] = row.stop, row.reason
     room = found.budget - found.under_way
     if not go and not choice.closed and room > _LITTLE * found.horizon and _is_given_up_early(found):

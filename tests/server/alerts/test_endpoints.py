@@ -98,6 +98,13 @@ def test_resolving_closes_an_alert_once_and_is_in_the_runs_history(
 def test_deliveries_are_listed_by_alert(api: TestClient, headers: Headers, alerts: list[str]) -> None:
     every = api.get("/v1/deliveries", headers=headers["read"]).json()["items"]
     one = api.get(f"/v1/deliveries?alert_id={alerts[0]}", headers=headers["read"]).json()["items"]
+    by_status = {
+        status: api.get(f"/v1/deliveries?status={status}", headers=headers["read"]).json()["items"]
+        for status in ("pending", "delivered", "failed")
+    }
+    assert by_status == {status: [one for one in every if one["status"] == status] for status in by_status}
+    assert any(by_status.values())
+    assert api.get("/v1/deliveries?status=lost", headers=headers["read"]).status_code == 422
     assert len(every) == 3
     assert [(d["alert_id"], d["status"], d["tries"]) for d in one] == [(alerts[0], "pending", 0)]
 
