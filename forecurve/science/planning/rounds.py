@@ -9,9 +9,12 @@ is not believed before it is at a quarter.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 
+from ..attribution.seeds import SeedSpread
+from ..curves.curve import Curve
 from ..departures.misfit import FALLEN
 from ..fitting.fit import Fit
 from .plan import Plan, plan
@@ -36,12 +39,14 @@ class Runner:
         closed: nothing more can be asked of it: it is over, or somebody else says what becomes of it. One that is
             closed and has no forecast is left out.
         bound: compute to which somebody else lets it train; of a closed run only.
+        arm: of which it is a seed, by the mean of which it is chosen; by itself where it has none.
     """
 
     fit: Fit | None
     goes_to: float | None = None
     closed: bool = False
     bound: float | None = None
+    arm: str | None = None
 
     def is_before(self, compute: float) -> bool:
         """Whether it cannot be forecast yet, or has not come to this compute."""
@@ -72,7 +77,13 @@ class Round:
 
 
 def next_round(
-    runners: Mapping[str, Runner], left: float, horizon: float, places: int, *, delta: float | None = None
+    runners: Mapping[str, Runner],
+    left: float,
+    horizon: float,
+    places: int,
+    *,
+    delta: float | None = None,
+    seed_sd: float | SeedSpread | None = None,
 ) -> Round:
     """Which runs train on now.
 
@@ -82,42 +93,45 @@ def next_round(
         horizon: compute of a full run.
         places: how many runs may train at once; at least one does. Runs that cannot be forecast yet are all told to go:
             whoever lets them train lets them wait for a place.
-        delta: see `plan`.
+        delta, seed_sd: see `plan`.
 
     Raises:
-        PlanError: see `plan`.
+        CompareError, PlanError: see `plan`.
     """
     young = [name for name, one in runners.items() if not one.closed and one.is_before(_FIRST * horizon)]
     is_spent = left <= _LITTLE * horizon
     if young and not is_spent:
         return Round(_on_the_way(runners) | dict.fromkeys(young, UNTIL_FORECAST))
     fits = {name: one.fit for name, one in runners.items() if one.fit is not None}
+    ask = partial(plan, _by_arm(runners), delta=delta, seed_sd=seed_sd)
     if is_spent:
-        return Round({}, plan=_last_plan(fits, horizon, delta), over="the budget is spent")
+        return Round({}, plan=_last_plan(ask, fits, horizon), over="the budget is spent")
     if not fits:
         return Round({}, over="no run can be forecast")
     if not any(fit.curve.now < horizon for fit in fits.values()):
-        return Round({}, plan=_last_plan(fits, horizon, delta), over="every run is at its end")
+        return Round({}, plan=_last_plan(ask, fits, horizon), over="every run is at its end")
     closed = [name for name in fits if runners[name].closed]
     going = _going(runners, horizon)
-    found = plan(
-        fits,
-        left,
-        horizon=horizon,
-        delta=delta,
-        going=going | _bound(runners),
-        closed=closed,
-    )
+    found = ask(left, horizon=horizon, going=going | _bound(runners), closed=closed)
     return _round(found, runners, going, places)
 
 
-def _last_plan(fits: Mapping[str, Fit], horizon: float, delta: float | None) -> Plan | None:
+def _by_arm(runners: Mapping[str, Runner]) -> dict[str, dict[str, Curve | Fit]]:
+    """Runs that can be forecast, by their names, of each arm."""
+    arms: dict[str, dict[str, Curve | Fit]] = {}
+    for name, one in runners.items():
+        if one.fit is not None:
+            arms.setdefault(name if one.arm is None else one.arm, {})[name] = one.fit
+    return arms
+
+
+def _last_plan(ask: Callable[..., Plan], fits: Mapping[str, Fit], horizon: float) -> Plan | None:
     """Which run is chosen, where nothing is left to allocate. Runs that all went beyond the horizon are compared where
     the first of them is."""
     if not fits:
         return None
     end = max(horizon, min(fit.curve.now for fit in fits.values()))
-    return plan(fits, _NOTHING * end, horizon=end, delta=delta)
+    return ask(_NOTHING * end, horizon=end)
 
 
 def _on_the_way(runners: Mapping[str, Runner]) -> dict[str, float]:
