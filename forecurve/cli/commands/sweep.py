@@ -189,10 +189,9 @@ def _print_sweep(sweep: dict[str, Any]) -> None:
     from ..showing.deciding import further, told_how
     from ..showing.labels import note_lines, tags_of
     from ..showing.output import left, print_table
-    from ..showing.run_rows import ARM_COLUMNS, ARM_SPARE, NUMERIC, arm_row
+    from ..showing.run_rows import ARM_COLUMNS, ARM_SPARE, NUMERIC, arm_rows
 
-    rows = [arm_row(run) for run in sweep.get("runs", [])]
-    print_table(ARM_COLUMNS, rows, title=sweep["name"], right=NUMERIC, spare=ARM_SPARE)
+    print_table(ARM_COLUMNS, arm_rows(sweep.get("runs", [])), title=sweep["name"], right=NUMERIC, spare=ARM_SPARE)
     if tags := tags_of(sweep):
         print(f"\nTags: {visible(tags)}")
     if note := note_lines(sweep):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -46,10 +47,15 @@ def run_row(run: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def arm_row(run: Mapping[str, Any]) -> list[str]:
-    """Cells of ARM_COLUMNS."""
+def arm_rows(runs: Sequence[Mapping[str, Any]]) -> list[list[str]]:
+    """Rows of ARM_COLUMNS: seeds of an arm go by their own names."""
+    often = Counter(run.get("arm") for run in runs)
+    return [_arm_row(run, run["name"] if often[run.get("arm")] > 1 else run.get("arm") or run["name"]) for run in runs]
+
+
+def _arm_row(run: Mapping[str, Any], name: str) -> list[str]:
     return [
-        run.get("arm") or run["name"],
+        name,
         changes(run.get("changes")),
         state(run),
         number(run.get("last_reward")),

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from ..attribution.runs import runs_of
 from ..checks import check_kind
 from ..curves.curve import Curve
-from ..errors import PlanError
+from ..errors import FieldError
 from ..fitting.fit import Fit
 from ..fitting.given import Runs, fits_of
 from ..posterior.prior import Prior
@@ -39,34 +39,30 @@ class Grouped:
         return [arm if size > 1 else None for arm, size in own for _ in range(size)]
 
 
-def grouped(arms: Arms, prior: str | Prior) -> Grouped:
-    """What `plan` takes, as runs.
-
-    Raises:
-        PlanError: no runs, or an arm without any.
-    """
-    check_kind("arms", arms, (Sequence, Mapping), "pass a list of runs, or name -> run or its seeds", PlanError)
+def grouped(arms: Arms, error: type[FieldError], prior: str | Prior = "none") -> Grouped:
+    """What `plan` takes, as runs; what is none, or an arm without any, is refused by `error`."""
+    check_kind("arms", arms, (Sequence, Mapping), "pass a list of runs, or name -> run or its seeds", error)
     if not isinstance(arms, Mapping) or all(isinstance(one, Curve | Fit) for one in arms.values()):
-        fits = fits_of(arms, PlanError, prior)  # type: ignore[arg-type]
+        fits = fits_of(arms, error, prior)  # type: ignore[arg-type]
         return Grouped(fits, tuple(fit.curve.name for fit in fits), (1,) * len(fits))
-    own = {str(name): _runs(str(name), given) for name, given in arms.items()}
+    own = {str(name): _runs(str(name), given, error) for name, given in arms.items()}
     often = Counter(_name(one) for runs in own.values() if not isinstance(runs, Mapping) for one in runs)
     named = {
         arm: runs if isinstance(runs, Mapping) else dict(zip(_names(arm, runs, often), runs, strict=True))
         for arm, runs in own.items()
     }
-    flat = [fits_of({name: one}, PlanError, prior)[0] for runs in named.values() for name, one in runs.items()]
+    flat = [fits_of({name: one}, error, prior)[0] for runs in named.values() for name, one in runs.items()]
     return Grouped(flat, tuple(named), tuple(len(runs) for runs in named.values()))
 
 
-def _runs(arm: str, given: object) -> list[Curve | Fit] | Mapping[str, Curve | Fit]:
+def _runs(arm: str, given: object, error: type[FieldError]) -> list[Curve | Fit] | Mapping[str, Curve | Fit]:
     """Of one arm."""
     if not isinstance(given, Mapping):
-        return runs_of(arm, given, PlanError)
+        return runs_of(arm, given, error)
     if not given:
-        runs_of(arm, [], PlanError)
+        runs_of(arm, [], error)
     for name, one in given.items():
-        check_kind(f"arms[{arm!r}][{name!r}]", one, (Curve, Fit), "pass Curve(...) or fit(...)", PlanError)
+        check_kind(f"arms[{arm!r}][{name!r}]", one, (Curve, Fit), "pass Curve(...) or fit(...)", error)
     return given
 
 

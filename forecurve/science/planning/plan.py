@@ -200,7 +200,7 @@ def plan(
             or a budget, horizon, delta, price, seed or compute that cannot be.
     """
     seed = whole_of("seed", seed, PlanError, SEEDS)
-    runs = grouped(arms, prior)
+    runs = grouped(arms, PlanError, prior)
     fits = runs.fits
     check_arms(fits)
     _check_numbers(fits, budget=budget, delta=delta, horizon=horizon, price=price)
@@ -208,10 +208,10 @@ def plan(
     now = np.array([each.curve.now for each in fits])
     budget, price = as_float(budget), None if price is None else as_float(price)
     delta = least_gain(delta, fits[0].curve)
-    spread = SeedSpread.of(seed_sd, CEILING_SPREAD.scaled(fits[0].curve.width))
+    spread = spread_of(seed_sd, fits[0])
     end = default_horizon(now, budget, len(runs.arms)) if horizon is None else as_float(horizon)
     here = standing([enter(each, end) for each in fits], end, siblings=siblings, seed=seed, sizes=runs.sizes)
-    outlooks = outlooks_of(here, delta, runs.seed_of, _worth(here, spread, seed))
+    outlooks = outlooks_of(here, delta, runs.seed_of, spread, seed)
     room = Room(budget, delta, price, under_way, frozenset(closed))
     found = allocated(here, outlooks, room, horizon_text(end, given=horizon is not None))
     return Plan(
@@ -240,6 +240,11 @@ def default_horizon(now: FloatArray, budget: float, arms: int) -> float:
     return min(furthest + own, FURTHEST * furthest)
 
 
+def spread_of(seed_sd: float | SeedSpread | None, fit: Fit) -> SeedSpread:
+    """Between seeds of one arm, as given or as attribution guesses; the fit is any run's."""
+    return SeedSpread.of(seed_sd, CEILING_SPREAD.scaled(fit.curve.width))
+
+
 def _worth(here: Standing, spread: SeedSpread, seed: int) -> FloatArray:
     """Joint draws of what the arms are worth, (S, A): as `rank` has them where one has several seeds, else the ends of
     these very runs."""
@@ -249,7 +254,7 @@ def _worth(here: Standing, spread: SeedSpread, seed: int) -> FloatArray:
 
 
 def outlooks_of(
-    here: Standing, delta: float, seed_of: Sequence[str | None] | None = None, worth: FloatArray | None = None
+    here: Standing, delta: float, seed_of: Sequence[str | None], spread: SeedSpread, seed: int = 0
 ) -> tuple[Outlook, ...]:
     """Each run among the others.
 
@@ -257,9 +262,10 @@ def outlooks_of(
         here: K runs of A arms.
         delta: see `plan`.
         seed_of: of each run the arm that has others as well, (K,).
-        worth: joint draws of what arms are worth, (S, A); by default each run is an arm.
+        spread: of the ceiling between seeds.
+        seed: of the drawing of that.
     """
-    worth = here.ends if worth is None else worth
+    worth = _worth(here, spread, seed)
     best, within, dropped = p_best(worth), p_within(worth, delta), dominated(worth, delta)
     arms, ends = arms_of_runs(here.sizes), here.told_ends
     return tuple(
@@ -273,7 +279,7 @@ def outlooks_of(
             dominated=bool(dropped[arms[at]]),
             identified=each.identified["A"],
             misfit=each.misfit,
-            seed_of=None if seed_of is None else seed_of[at],
+            seed_of=seed_of[at],
         )
         for at, each in enumerate(here.fits)
     )

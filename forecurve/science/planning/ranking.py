@@ -15,7 +15,6 @@ import numpy as np
 
 from ..attribution import SeedSpread
 from ..attribution.runs import runs_of
-from ..attribution.seeds import CEILING_SPREAD
 from ..checks import as_float, check_kind, whole_of
 from ..curves.curve import Curve
 from ..curves.margins import least_gain
@@ -25,7 +24,7 @@ from ..fitting.given import fits_of
 from ..values import Estimate, estimate_of
 from ..wording import names_text, share_text
 from .dominated import dominated, p_within
-from .plan import SEEDS, check_alike, check_amounts
+from .plan import SEEDS, check_alike, check_amounts, spread_of
 from .standing import enter, standing
 from .wording import horizon_text
 from .worth import firsts, p_best, worth_of
@@ -99,9 +98,9 @@ def rank(
     curve = every[0].curve
     check_amounts(curve, horizon=horizon, delta=delta)
     horizon = as_float(horizon)
-    here = standing([enter(one, horizon) for one in every], horizon, siblings=siblings, seed=seed)
-    spread = SeedSpread.of(seed_sd, CEILING_SPREAD.scaled(curve.width))
+    spread = spread_of(seed_sd, every[0])
     sizes = [len(fits) for fits in groups.values()]
+    here = standing([enter(one, horizon) for one in every], horizon, siblings=siblings, seed=seed, sizes=sizes)
     worth, told = (
         worth_of(ends, sizes, spread, np.random.default_rng(seed + 2)) for ends in (here.ends, here.told_ends)
     )

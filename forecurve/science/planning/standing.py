@@ -225,18 +225,20 @@ def standing(
         sizes: see `Standing`.
     """
     order = sorted(range(len(entrants)), key=lambda at: place_of(entrants[at].fit.curve))
-    here = _standing([entrants[at] for at in order], horizon, siblings, seed)
+    arms = arms_of_runs(sizes or [1] * len(order))[order].tolist()
+    here = _standing([entrants[at] for at in order], arms, horizon, siblings, seed)
     return replace(here.reordered([order.index(at) for at in range(len(order))]), sizes=tuple(sizes))
 
 
-def _standing(entrants: Sequence[Entrant], horizon: float, siblings: bool, seed: int) -> Standing:
+def _standing(entrants: Sequence[Entrant], arms: Sequence[int], horizon: float, siblings: bool, seed: int) -> Standing:
     fits = [arm.fit for arm in entrants]
     now = np.array([fit.curve.now for fit in fits])
     grids = [_middles(arm.fit.curve.now, arm.prospect) for arm in entrants]
     described = [at for at, fit in enumerate(fits) if not fit.withheld]  # the others' curves tell nothing of anybody
-    joint = joint_draws([fits[at] for at in described], siblings=siblings, seed=seed)
+    of_arm = [arms[at] for at in described]
+    joint = joint_draws([fits[at] for at in described], siblings=siblings, seed=seed, arms=of_arm)
     tables = {
-        at: _doubted(fits[at], joint.arm(place, np.concatenate([[now[at], horizon], grids[at]])))
+        at: _doubted(fits[at], joint.run(place, np.concatenate([[now[at], horizon], grids[at]])))
         for place, at in enumerate(described)
     }
     rng = np.random.default_rng(seed + 1)

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from forecurve import Curve, Fit, PlanError, fit, plan
-from forecurve.science import CompareError, Plan, SeedSpread, rank
+from forecurve import Curve, Fit, PlanError, advise_sweep, fit, plan
+from forecurve.science import AdviceError, CompareError, Plan, SeedSpread, rank
 from forecurve.science.planning.belief import Belief, Prospect
 from forecurve.science.planning.rounds import Runner, next_round
 from forecurve.science.simulator import rounds_of, synthetic_sweep
@@ -173,6 +173,21 @@ def test_the_sentence_is_of_arms() -> None:
     found = plan({"even": EVEN, "lower": lower}, PLENTY, horizon=HORIZON)
     assert found.dominated == ("lower s0", "lower s1")
     assert "; lower can be dropped" in found.sentence
+
+
+def test_a_seed_is_not_stopped_for_another_one_of_its_arm() -> None:
+    apart = {f"a s{at}": seed_of(f"a s{at}", at, top) for at, top in enumerate((0.66, 0.60))}
+    lower = {"b": seed_of("b", 5, 0.40)}
+    alone = advise_sweep([*apart.values(), *lower.values()], budget=HORIZON)
+    assert {name for name, one in alone.items() if one.reason.startswith("Dominated")} == {"a s1", "b"}
+    found = advise_sweep({"a": apart, **lower}, budget=HORIZON)
+    assert {name for name, one in found.items() if one.reason.startswith("Dominated")} == {"b"}
+    assert found["b"].reason.endswith("(a leads).")
+    assert found["a s0"].numbers["p_best"] == found["a s1"].numbers["p_best"]
+    other = advise_sweep({"a": lower, "c": apart, "d": {"x": seed_of("x", 6, 0.4), "y": seed_of("y", 7, 0.4)}})
+    assert other["x"].reason.startswith("Dominated: d is ")
+    with pytest.raises(AdviceError, match=r"arms\['a'\]"):
+        advise_sweep({"a": []})
 
 
 @pytest.mark.parametrize(
