@@ -19,6 +19,8 @@ from .wording import reaches
 
 UNTIL_FORECAST = 0.0
 """Where a run goes that is to train until it can be forecast."""
+SPENT = "the budget is spent"
+"""Why no run is to go on, where nothing is left of what they share."""
 
 _FIRST = 0.05  # of the horizon: what little says of an end before it, all runs say alike
 _TRUSTED = 0.25  # of the horizon: where forecasts of single runs begin to be good
@@ -87,17 +89,16 @@ def next_round(
     Raises:
         PlanError: see `plan`.
     """
+    if is_spent(left, horizon):
+        return last_round(runners, horizon, SPENT, delta=delta)
     young = [name for name, one in runners.items() if not one.closed and one.is_before(_FIRST * horizon)]
-    is_spent = left <= _LITTLE * horizon
-    if young and not is_spent:
+    if young:
         return Round(_on_the_way(runners) | dict.fromkeys(young, UNTIL_FORECAST))
-    fits = {name: one.fit for name, one in runners.items() if one.fit is not None}
-    if is_spent:
-        return Round({}, plan=_last_plan(fits, horizon, delta), over="the budget is spent")
+    fits = _fits(runners)
     if not fits:
         return Round({}, over="no run can be forecast")
     if not any(fit.curve.now < horizon for fit in fits.values()):
-        return Round({}, plan=_last_plan(fits, horizon, delta), over="every run is at its end")
+        return last_round(runners, horizon, "every run is at its end", delta=delta)
     closed = [name for name in fits if runners[name].closed]
     going = _going(runners, horizon)
     found = plan(
@@ -111,13 +112,27 @@ def next_round(
     return _round(found, runners, going, places)
 
 
+def last_round(runners: Mapping[str, Runner], horizon: float, over: str, *, delta: float | None = None) -> Round:
+    """How the runs stand where none is to go on, `over` saying why."""
+    return Round({}, plan=_last_plan(_fits(runners), horizon, delta), over=over)
+
+
+def is_spent(left: float, horizon: float) -> bool:
+    """Whether so little is left that nobody would begin a run for it."""
+    return left <= _LITTLE * horizon
+
+
+def _fits(runners: Mapping[str, Runner]) -> dict[str, Fit]:
+    return {name: one.fit for name, one in runners.items() if one.fit is not None}
+
+
 def _last_plan(fits: Mapping[str, Fit], horizon: float, delta: float | None) -> Plan | None:
-    """Which run is chosen, where nothing is left to allocate. Runs that all went beyond the horizon are compared where
-    the first of them is."""
+    """Which run is chosen, where nothing is left to allocate. Runs that all went beyond the horizon, as each does by a
+    part of a step, are compared where the first of them is: compute that nobody gave, and that is told in short."""
     if not fits:
         return None
     end = max(horizon, min(fit.curve.now for fit in fits.values()))
-    return plan(fits, _NOTHING * end, horizon=end, delta=delta)
+    return replace(plan(fits, _NOTHING * end, horizon=end, delta=delta), horizon_given=end == horizon)
 
 
 def _on_the_way(runners: Mapping[str, Runner]) -> dict[str, float]:
