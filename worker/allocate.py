@@ -89,8 +89,8 @@ def read_shared(
 
 
 def _stands(over: str | None, left: float, horizon: float) -> str | None:
-    """Why no run goes on, as it was said, where the sweep says nothing of any run by now. A budget that was raised after
-    that is spent no more, and begins none that is over."""
+    """Why no run goes on, as it was said, where the sweep says nothing of any run by now. A budget that was raised
+    after that is spent no more, and begins none that is over."""
     return NONE_OURS if over == SPENT and not is_spent(left, horizon) else over
 
 
@@ -131,8 +131,8 @@ def _seen(run: Run, name: str, entrant: Entrant) -> _Seen:
 
 
 def think(shared: Shared, fits: Mapping[str, Fit]) -> Round | None:
-    """What is to happen, by the forecasts of the runs, by their ids; None where that failed, as the log says. Where it is
-    over, only how they stand: what they reported as they were stopped counts, too."""
+    """What is to happen, by the forecasts of the runs, by their ids; None where that failed, as the log says. Where it
+    is over, only how they stand: what they reported as they were stopped counts, too."""
     runners = {run.name: _runner(run, fits.get(run.id)) for run in shared.runs}
     try:
         if shared.over is not None:

@@ -183,7 +183,7 @@ class Api(Calls):
         return self.get("/v1/track-record", **filters)
 
     def checkpoints(self, run_id: str, **filters: Any) -> Iterator[Json]:
-        """Its checkpoints: step, compute, where each lies, its size and digest."""
+        """Its checkpoints: step, compute, where each lies, its size and digest, and whether its trainer keeps it."""
         return self.items(f"/v1/runs/{part(run_id)}/checkpoints", **filters)
 
     def attempts(self, run_id: str, **filters: Any) -> Iterator[Json]:

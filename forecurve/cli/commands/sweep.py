@@ -189,10 +189,11 @@ def _print_sweep(sweep: dict[str, Any]) -> None:
     from ..showing.deciding import further, told_how
     from ..showing.labels import note_lines, tags_of
     from ..showing.output import left, print_table
-    from ..showing.run_rows import ARM_COLUMNS, ARM_SPARE, NUMERIC, arm_row
+    from ..showing.run_rows import ARM_SPARE, NUMERIC, arm_table
 
-    rows = [arm_row(run) for run in sweep.get("runs", [])]
-    print_table(ARM_COLUMNS, rows, title=sweep["name"], right=NUMERIC, spare=ARM_SPARE)
+    runs = sweep.get("runs", [])
+    columns, row = arm_table(runs)
+    print_table(columns, [row(run) for run in runs], title=sweep["name"], right=NUMERIC, spare=ARM_SPARE)
     if tags := tags_of(sweep):
         print(f"\nTags: {visible(tags)}")
     if note := note_lines(sweep):
