@@ -35,7 +35,7 @@ class Api(Calls):
     # recipes and sweeps
 
     def plan_sweep(self, body: Json) -> Json:
-        """What `create_sweep` would create: arms, runs, compute, plan_hash."""
+        """What `create_sweep` would create of the same body: arms, runs, compute, plan_hash."""
         return self.post("/v1/sweeps:plan", body)
 
     def create_sweep(self, body: Json, *, idempotency_key: str | None = None) -> Json:

@@ -37,12 +37,13 @@ PutAway = Annotated[str, Named("sweep", archived=True), typer.Argument(metavar="
 @app.command()
 @asks_service
 def plan(service: Service, file: SweepFile) -> Answer:
-    """Show the arms a sweep would have, their differences and their compute. Creates nothing."""
+    """Show the arms a sweep would have, their differences and their compute. Creates nothing.
+
+    It refuses what `sweep submit` would refuse.
+    """
     from ..given.recipes import sweep_request
 
-    body = sweep_request(file)
-    for field in ("policy", "budget_compute", "tags", "note"):
-        body.pop(field, None)  # decides nothing about the plan
+    body = sweep_request(file)  # read before a service is looked for
     planned = service.api.plan_sweep(body)
     return Answer(planned, lambda: _print_plan(planned))
 
@@ -173,7 +174,16 @@ def _print_plan(planned: dict[str, Any]) -> None:
 
     print_table(["arm", "change"], [(arm["name"], changes(arm["changes"])) for arm in planned["arms"]])
     total = compute(planned["compute"]["total"], planned["compute"]["unit"])
-    print(f"\n{planned['runs']} runs, {total} in all; plan {planned['plan_hash'][:12]}")
+    print(f"\n{planned['runs']} runs, {_spends(planned, total)}; plan {planned['plan_hash'][:12]}")
+
+
+def _spends(planned: dict[str, Any], total: str) -> str:
+    from ..showing.output import compute
+
+    shared = planned["budget_compute"]
+    if shared is None:
+        return f"{total} in all"
+    return f"which share {compute(shared, planned['compute']['unit'])}; the sum of their budgets is {total}"
 
 
 def _row(sweep: dict[str, Any]) -> list[Any]:
