@@ -20,7 +20,8 @@ examples:
   python -m trainer --resume runs/a/checkpoints/step_000100 --no-ray
       go on from step 100; later checkpoints are set aside, later metrics dropped
   python -m trainer --fork runs/a --out runs/b --no-ray --set optimizer.learning_rate=1e-4
-      go on from runs/a with a changed recipe; runs/b/origin.json names the parent and the changes
+      go on from runs/a with a changed recipe; runs/b/origin.json names the parent and the changes. Steps and compute
+      count on, so a run that is at its end needs --set budget.compute=... too
 
 SIGTERM or Ctrl-C ends a run with a checkpoint; a terminal that is closed does not end it.
 

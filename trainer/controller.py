@@ -138,9 +138,11 @@ class Controller:
 
         Raises:
             CheckpointError: the checkpoint is of another model.
+            ConfigurationError: nothing of the budget is left behind the checkpoint.
         """
         state = run_state.from_checkpoint(checkpoint, self._recipe, fork=True)
         self._load(state)
+        self._check_goes_on()
         same_prompts = self._order.fits(state.order)
         buffer = run_state.without_groups(state, from_the_first=not same_prompts)
         if same_prompts:
@@ -149,6 +151,21 @@ class Controller:
             self._to_tell.append("the training prompts or their mixture are not the parent's; their order starts anew")
         self._buffer.restore(buffer)
         self._evaluations.fork(state.step)
+
+    def _check_goes_on(self) -> None:
+        """Whoever forks a run that is at its end means to train it further, and forgot the budget."""
+        budget, spent = self._recipe.budget, self._ledger.compute
+        if spent >= budget.compute:
+            raise ConfigurationError(
+                f"budget.compute is {budget.compute:g} {budget.unit}, and {spent:g} were spent up to step "
+                f"{self._step}, where the fork begins; raise it with --set budget.compute=..., or begin at an earlier "
+                "checkpoint"
+            )
+        if self._step >= budget.max_steps:
+            raise ConfigurationError(
+                f"budget.max_steps is {budget.max_steps}, and the checkpoint is of step {self._step} already; raise it "
+                "with --set budget.max_steps=..., or begin at an earlier checkpoint"
+            )
 
     def account_for(self, spent: float) -> None:
         """See `Ledger.account_for`; before the run, and after `resume` or `fork`."""

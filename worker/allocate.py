@@ -18,7 +18,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from forecurve.science import Fit, Outlook, SeedSpread
-from forecurve.science.planning.rounds import UNTIL_FORECAST, Round, Runner, next_round
+from forecurve.science.planning.rounds import SPENT, UNTIL_FORECAST, Round, Runner, is_spent, last_round, next_round
 from forecurve.science.wording import further_text
 from server.comparisons.find import Entrant
 from server.forecasts.fitted import MIN_POINTS, rising
@@ -28,7 +28,7 @@ from server.runs.pausing import pause_run, resume_run
 from server.runs.service import ALLOCATION, IN_LINE, is_over, request_stops
 from server.runs.states import UNASKED, DesiredState, Status
 from server.settings import Settings
-from server.sweeps.allocation import horizon_of, spent_by
+from server.sweeps.allocation import NONE_OURS, horizon_of, spent_by
 from server.sweeps.comparisons import ask_for_comparison
 from server.sweeps.models import ALLOCATE, Sweep, SweepComparison
 
@@ -40,7 +40,7 @@ _HELD = "Held by its sweep, as others tell more for their compute."
 @dataclass(frozen=True)
 class Shared:
     """Runs that share one budget, as they were read. `runs` are not over, or may still be the best; `reasons` say by
-    their ids why some were let on before."""
+    their ids why some were let on before. `over` says why no run goes on, where that was said and stands."""
 
     sweep_id: str
     budget: float
@@ -49,6 +49,7 @@ class Shared:
     places: int
     runs: list[_Seen]
     reasons: dict[str, str]
+    over: str | None
 
 
 @dataclass(frozen=True)
@@ -75,20 +76,24 @@ class _Seen:
 def read_shared(
     session: Session, settings: Settings, sweep_id: str, runs: Sequence[Run], entrants: Sequence[Entrant]
 ) -> Shared | None:
-    """What there is to allocate; None where runs share nothing, or none is left that the sweep says anything of, and
-    that it is over was said: it stands."""
+    """What there is to allocate; None where runs share nothing."""
     sweep = session.get_one(Sweep, sweep_id)
     if sweep.policy != ALLOCATE or sweep.budget_compute is None:
         return None
     said = _said_last(session, sweep_id)
-    if said["over"] is not None and not any(map(_is_ours, runs)):
-        return None
     by_id, names = {one.id: one for one in entrants}, _names(runs)
     seen = [_seen(run, names[run.id], by_id[run.id]) for run in runs if _may_be_chosen(run)]
     left = sweep.budget_compute - spent_by(runs)
     horizon, places = horizon_of(runs), settings.max_concurrent_runs
     reasons = {one["run_id"]: one["reason"] for one in said["runs"] if one["reason"]}
-    return Shared(sweep_id, sweep.budget_compute, left, horizon, places, seen, reasons)
+    over = None if any(map(_is_ours, runs)) else _stands(said["over"], left, horizon)
+    return Shared(sweep_id, sweep.budget_compute, left, horizon, places, seen, reasons, over)
+
+
+def _stands(over: str | None, left: float, horizon: float) -> str | None:
+    """Why no run goes on, as it was said, where the sweep says nothing of any run by now. A budget that was raised
+    after that is spent no more, and begins none that is over."""
+    return NONE_OURS if over == SPENT and not is_spent(left, horizon) else over
 
 
 def _said_last(session: Session, sweep_id: str) -> Mapping[str, Any]:
@@ -130,9 +135,12 @@ def _seen(run: Run, name: str, entrant: Entrant) -> _Seen:
 
 def think(shared: Shared, fits: Mapping[str, Fit], seed_sd: SeedSpread | None = None) -> Round | None:
     """What is to happen, by the forecasts of the runs, by their ids, and how far seeds lie apart where that is known;
-    None where that failed, as the log says."""
+    None where that failed, as the log says. Where it is over, only how they stand: what they reported as they were
+    stopped counts, too."""
     runners = {run.name: _runner(run, fits.get(run.id)) for run in shared.runs}
     try:
+        if shared.over is not None:
+            return last_round(runners, shared.horizon, shared.over, seed_sd=seed_sd)
         return next_round(runners, shared.left, shared.horizon, shared.places, seed_sd=seed_sd)
     except Exception:
         log.exception("compute of sweep %s could not be allocated", shared.sweep_id)

@@ -33,7 +33,7 @@ def describe(error: Exception, arguments: Sequence[str] = ()) -> Failure | None:
     if isinstance(error, InUse):  # until its writer has ended
         return str(error), FAILURE, _body(_code(FAILURE))
     if isinstance(error, ClientError):
-        return str(error), BAD_INPUT, _body(_code(BAD_INPUT))
+        return str(error), BAD_INPUT, _body(_code(BAD_INPUT), errors=error.errors)
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
         return f"could not be written: {error.strerror}", FAILURE, _body(_code(FAILURE))
     if isinstance(error, MemoryError):

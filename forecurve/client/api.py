@@ -35,7 +35,7 @@ class Api(Calls):
     # recipes and sweeps
 
     def plan_sweep(self, body: Json) -> Json:
-        """What `create_sweep` would create: arms, runs, compute, plan_hash."""
+        """What `create_sweep` would create of the same body: arms, runs, compute, plan_hash."""
         return self.post("/v1/sweeps:plan", body)
 
     def create_sweep(self, body: Json, *, idempotency_key: str | None = None) -> Json:
@@ -183,7 +183,7 @@ class Api(Calls):
         return self.get("/v1/track-record", **filters)
 
     def checkpoints(self, run_id: str, **filters: Any) -> Iterator[Json]:
-        """Its checkpoints: step, compute, where each lies, its size and digest."""
+        """Its checkpoints: step, compute, where each lies, its size and digest, and whether its trainer keeps it."""
         return self.items(f"/v1/runs/{part(run_id)}/checkpoints", **filters)
 
     def attempts(self, run_id: str, **filters: Any) -> Iterator[Json]:

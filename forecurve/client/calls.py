@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from types import TracebackType
@@ -85,8 +86,8 @@ class Calls:
             response = self._http.request(method, path, **options)
         except UnicodeEncodeError as error:
             raise ClientError(f"{_around(error)!r} is no text: what is sent must be UTF-8") from None
-        except ValueError as error:  # a number that is not finite, say
-            raise ClientError(f"what is sent cannot stand in JSON: {error}") from None
+        except ValueError as error:
+            raise _no_json(options.get("json"), error) from None
         except httpx.HTTPError as error:
             raise no_answer(self.url, error) from error
         if response.status_code >= 400:
@@ -97,6 +98,23 @@ class Calls:
 def _may_be_repeated(method: str, path: str, options: Json) -> bool:
     """Whether the same sent twice does no more than once; each call of `Api` that is no POST is so."""
     return method != "POST" or path.endswith(":plan") or "Idempotency-Key" in options.get("headers", {})
+
+
+def _no_json(body: Any, error: ValueError) -> ClientError:
+    """By field and value where a number in it is not finite, as YAML has `.inf`."""
+    told = "is no finite number and cannot stand in JSON; give another"
+    faults = [{"field": name, "value": str(value), "message": told} for name, value in _not_finite(body)]
+    lines = [f"{fault['field']}: {fault['value']} {told}" for fault in faults]
+    return ClientError("; ".join(lines) or f"what is sent cannot stand in JSON: {error}", faults)
+
+
+def _not_finite(body: Any, name: str = "") -> Iterator[tuple[str, float]]:
+    """Where such numbers are, in dots."""
+    if isinstance(body, float) and not math.isfinite(body):
+        yield name or "body", body
+    inside = body.items() if isinstance(body, dict) else enumerate(body) if isinstance(body, list | tuple) else ()
+    for key, value in inside:
+        yield from _not_finite(value, f"{name}.{key}" if name else str(key))
 
 
 def part(given: str) -> str:

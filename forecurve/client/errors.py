@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 
 class ClientError(RuntimeError):
-    """The client cannot be set up: something is missing or wrong in how it was called. The text says the way out."""
+    """The client cannot be set up: something is missing or wrong in how it was called. The text says the way out.
+
+    Attributes:
+        errors: one entry per fault, each with `field`, `value` and `message`, where fields are at fault.
+    """
+
+    def __init__(self, text: str = "", errors: Sequence[Mapping[str, Any]] = ()):
+        super().__init__(text)
+        self.errors = [dict(fault) for fault in errors]
 
 
 class ApiError(RuntimeError):

@@ -39,3 +39,13 @@ class CheckpointRead(BaseModel):
     digest: str
     size_bytes: int
     created_at: datetime
+
+
+class CheckpointListed(CheckpointRead):
+    """A checkpoint among the others of its run."""
+
+    on_disk: bool | None = Field(
+        None,
+        description="Whether a fork can begin at it: its trainer keeps it, by its recipe. Null of a run that its user "
+        "launched.",
+    )

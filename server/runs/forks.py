@@ -71,10 +71,20 @@ def list_forks(session: Session, run_id: str, *, cursor: str | None, limit: int)
 
 def on_disk(session: Session, run: Run) -> list[Checkpoint]:
     """The run's checkpoints that a fork can begin at, newest first: those that its trainer keeps, by its recipe."""
-    recipe = load_recipe(recipe_of(session, run).body)
-    there = [mark.id for mark in _on_disk(session, run, recipe, _reported(session, run))]
+    there = _kept(session, run)
     rows = {row.id: row for row in session.scalars(select(Checkpoint).where(Checkpoint.id.in_(there)))}
     return [rows[id_] for id_ in there]
+
+
+def kept_ids(session: Session, run: Run) -> frozenset[str] | None:
+    """Ids of the checkpoints that a fork can begin at; None of a run that its user launched, and keeps them for."""
+    return frozenset(_kept(session, run)) if run.executor == "ray" and run.recipe_id else None
+
+
+def _kept(session: Session, run: Run) -> list[str]:
+    """Newest first."""
+    recipe = load_recipe(recipe_of(session, run).body)
+    return [mark.id for mark in _on_disk(session, run, recipe, _reported(session, run))]
 
 
 def held_steps(session: Session, run: Run) -> list[int]:

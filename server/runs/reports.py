@@ -99,4 +99,5 @@ def _why_stop(run: Run, attempt: int) -> str | None:
     wanted = DesiredState(run.desired_state)
     if wanted is DesiredState.RUN:
         return None
-    return f"The run is to {wanted}{f': {run.desired_reason}' if run.desired_reason else ''}."
+    why = (run.desired_reason or "").rstrip(" .")
+    return f"The run is to {wanted}{f': {why}' if why else ''}."

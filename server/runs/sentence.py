@@ -24,8 +24,11 @@ def ended_sentence(run: Run, summary: Mapping[str, Any], fell_at: float | None =
 def _how_it_ended(run: Run) -> str:
     spent = "" if run.last_compute is None else f" after {compute_text(run.last_compute)} {run.compute_unit}"
     reached = "" if run.last_reward is None else f" at pass rate {run.last_reward:.2f}"
+    said = run.status.capitalize()
     why = f": {brief(run.reason)}" if run.reason else ""
-    return f"{run.status.capitalize()}{spent}{reached}{why}"
+    if why.startswith(f": {said} "):  # as the reconciler begins: what is said already is not said again
+        why = f"{',' if spent or reached else ''} {why.removeprefix(f': {said} ')}"
+    return f"{said}{spent}{reached}{why}"
 
 
 def brief(reason: str) -> str:

@@ -25,7 +25,8 @@ from .models import ALLOCATE, Sweep, SweepComparison
 from .schemas import AllocationView, Policy, SweepChange
 
 _NOT_YET = "Every run trains until it can be forecast; then it is said which of them train on."
-_NONE_OURS = "each is over, or left to its user"
+NONE_OURS = "each is over, or left to its user"
+"""Why no run goes on by its sweep, where that says nothing of any of them."""
 
 
 class Spending(Protocol):
@@ -48,7 +49,7 @@ def allocation_view(session: Session, sweep: Sweep, runs: Sequence[Spending]) ->
     row = session.get(SweepComparison, sweep.id)
     found = row.allocation if row is not None else None
     if found is None:
-        found = _nothing_yet(runs, None if _has_ours(session, sweep) else _NONE_OURS)
+        found = _nothing_yet(runs, None if _has_ours(session, sweep) else NONE_OURS)
     if row is not None and row.result is not None and row.note is not None:  # it stands beside a comparison
         found = found | {"sentence": f"{row.note} {found['sentence']}"}
     return AllocationView(**found, budget=sweep.budget_compute, spent=spent_by(runs), unit=runs[0].compute_unit)

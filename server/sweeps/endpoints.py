@@ -24,7 +24,7 @@ router = APIRouter(tags=["sweeps"], route_class=IdempotentRoute)
 @router.post("/sweeps:plan", responses=problems(404))
 def plan_sweep(body: SweepPlanRequest, session: DbSession, _: Reader, settings: AppSettings) -> SweepPlan:
     """Show what a submission would create: its arms, their differences, what they may spend. Stores nothing."""
-    return make_plan(session, body, Room.of(settings)).view()
+    return service.plan_view(body, make_plan(session, body, Room.of(settings)))
 
 
 @router.post("/sweeps", status_code=201, responses=problems(404, 409))

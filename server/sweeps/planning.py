@@ -38,14 +38,16 @@ class Plan:
         total = sum(run.recipe.budget.compute for run in self.runs)
         return ComputeTotal(total=total, unit=self.runs[0].recipe.budget.unit)
 
-    def view(self) -> SweepPlan:
+    def view(self, shared: float | None) -> SweepPlan:
+        """As it is told; `shared` is the budget that the runs would share."""
         first = self.runs[0].seed  # every arm once; its other seeds have the same changes
         arms = [
             PlannedArm(name=run.arm, changes=run.changes, is_control=run.is_control, recipe_digest=run.recipe.digest)
             for run in self.runs
             if run.seed == first
         ]
-        return SweepPlan(arms=arms, runs=len(self.runs), compute=self.compute, plan_hash=self.hash)
+        told = {"arms": arms, "runs": len(self.runs), "compute": self.compute, "plan_hash": self.hash}
+        return SweepPlan(**told, budget_compute=shared)
 
 
 def make_plan(session: Session, body: SweepPlanRequest, room: Room) -> Plan:

@@ -13,14 +13,6 @@ from server.labels.schemas import LabelChange, Labelled
 from server.recipes.schemas import RecipeChoice
 from server.runs.schemas import Budget, Interval, RunView
 
-
-class SweepPlanRequest(RecipeChoice):
-    """A base recipe and the design that varies it."""
-
-    name: Name | None = None
-    design: dict[str, Any] = Field(description="`{kind: leave_one_out | one_factor | grid, ...}`")
-
-
 Policy = Literal["advise", "auto", "allocate"]
 _POLICY = (
     "`auto` acts on the advice to stop. `allocate` lets the runs share `budget_compute`: it says how far each trains, "
@@ -29,10 +21,17 @@ _POLICY = (
 _SHARED = "With policy `allocate`: compute of all its runs together, by default the sum of their budgets."
 
 
-class SweepCreate(SweepPlanRequest, Labelled):
-    plan_hash: str | None = Field(None, description="Of the plan that was looked at; another plan is refused with 409.")
+class SweepPlanRequest(RecipeChoice, Labelled):
+    """A base recipe and the design that varies it; and what a submission takes beside them, to be judged before."""
+
+    name: Name | None = None
+    design: dict[str, Any] = Field(description="`{kind: leave_one_out | one_factor | grid, ...}`")
     policy: Policy = Field("advise", description=_POLICY)
     budget_compute: Budget | None = Field(None, description=_SHARED)
+
+
+class SweepCreate(SweepPlanRequest):
+    plan_hash: str | None = Field(None, description="Of the plan that was looked at; another plan is refused with 409.")
 
 
 class SweepChange(LabelChange):
@@ -95,7 +94,8 @@ class SweepPlan(BaseModel):
     arms: list[PlannedArm]
     runs: int
     compute: ComputeTotal = Field(description="The sum of the runs' budgets.")
-    plan_hash: str
+    budget_compute: float | None = Field(description="What the runs would share, with policy `allocate`.")
+    plan_hash: str = Field(description="Of the base recipe and the design: not of what else was sent.")
 
 
 class SweepSummary(BaseModel):

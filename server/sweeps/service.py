@@ -26,9 +26,18 @@ from .comparisons import read_comparison
 from .deciding import with_further_seeds
 from .models import Sweep
 from .outline import RunOutline, outlines
-from .planning import make_plan
+from .planning import Plan, make_plan
 from .queueing import queue_runs
-from .schemas import AllocationView, ComparisonView, SweepChange, SweepCreate, SweepRead, SweepSummary
+from .schemas import (
+    AllocationView,
+    ComparisonView,
+    SweepChange,
+    SweepCreate,
+    SweepPlan,
+    SweepPlanRequest,
+    SweepRead,
+    SweepSummary,
+)
 from .sentence import afterwards, sweep_sentence
 from .time_left import through_at
 
@@ -56,7 +65,7 @@ def create_sweep(session: Session, body: SweepCreate, room: Room, *, actor: str,
     if body.plan_hash is not None and body.plan_hash != plan.hash:
         message = f"the plan is now {plan.hash}; look at `POST /v1/sweeps:plan` again and send its hash"
         raise Conflict.field("plan_hash", body.plan_hash, message, plan_hash=plan.hash)
-    budget = shared_budget(body.policy, body.budget_compute, plan.compute.total, len(plan.runs))
+    budget = _shared(body, plan)
     recipes = store_all(session, [plan.base, *(run.recipe for run in plan.runs)])
     sweep = Sweep(
         name=plan.name,
@@ -75,6 +84,19 @@ def create_sweep(session: Session, body: SweepCreate, room: Room, *, actor: str,
     several_seeds = len({run.seed for run in plan.runs}) > 1
     queue_runs(session, sweep, plan.runs, recipes, numbered=several_seeds, actor=actor, now=now)
     return sweep
+
+
+def plan_view(body: SweepPlanRequest, plan: Plan) -> SweepPlan:
+    """The plan of `body`, as it is told.
+
+    Raises:
+        Invalid: see `shared_budget`.
+    """
+    return plan.view(_shared(body, plan))
+
+
+def _shared(body: SweepPlanRequest, plan: Plan) -> float | None:
+    return shared_budget(body.policy, body.budget_compute, plan.compute.total, len(plan.runs))
 
 
 def get_sweep(session: Session, sweep_id: str) -> Sweep:

@@ -157,6 +157,22 @@ def test_a_fork_beyond_the_last_step_is_refused(run, tmp_path):
     assert not (tmp_path / "b").exists()
 
 
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ("optimizer.learning_rate=1e-3", "budget.compute is 6 steps, and 6 were spent up to step 6"),
+        ("budget.max_steps=6", "budget.max_steps is 6, and the checkpoint is of step 6 already"),
+    ],
+)
+def test_a_fork_that_would_train_nothing_is_refused(run, tmp_path, change, said):
+    more = ["--set", "budget.compute=9"] if "max_steps" in change else []
+    code, told = run("--fork", tmp_path / "a", "--out", tmp_path / "b", "--no-ray", "--set", change, *more)
+    assert code == 2
+    assert said in told
+    assert not (tmp_path / "b" / "evaluations.jsonl").exists()
+    assert run("--fork", tmp_path / "a", "--out", tmp_path / "b", "--no-ray", "--set", "budget.compute=8")[0] == 0
+
+
 def test_there_must_be_a_checkpoint_to_go_on_from(tmp_path, capsys):
     (tmp_path / "empty").mkdir()
     for source, message in (("nowhere", "is no directory"), ("empty", "holds no valid checkpoint")):

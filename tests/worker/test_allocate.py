@@ -244,16 +244,49 @@ def dirty_at(sessions: Sessions, sweep_id: str) -> datetime | None:
         return session.get_one(SweepComparison, sweep_id).dirty_at
 
 
-def test_what_was_said_at_the_end_stands(sessions: Sessions, settings: Settings) -> None:
+def test_why_it_is_over_stands_and_what_runs_reported_since_counts(sessions: Sessions, settings: Settings) -> None:
     sweep_id, runs = begin(sessions, {"control": 5, "higher": 9}, budget=20.0)
     said = allocate(sessions, settings, sweep_id)
-    with sessions.begin() as session:
-        add_evaluations(
-            session, session.get_one(Run, runs["control"]), COMPUTE[5:8], curve("control")[5:8], first_step=50
-        )
+    end(sessions, runs)
+    with sessions.begin() as session:  # it was evaluated once more as it was stopped, and fell
+        add_evaluations(session, session.get_one(Run, runs["higher"]), COMPUTE[9:12], [0.2] * 3, first_step=90)
     again = allocate(sessions, settings, sweep_id, LATER + timedelta(hours=1))
-    assert (again.over, again.planned_at) == (said.over, said.planned_at)
+    assert (said.choice, said.over) == (runs["higher"], "the budget is spent")
+    assert (again.choice, again.over) == (runs["control"], "the budget is spent")
     assert again.spent > said.spent
+    assert again.sentence.endswith("No run goes on: the budget is spent.")
+
+
+def end(sessions: Sessions, runs: Mapping[str, str]) -> None:
+    """Stop those runs, as they were asked to."""
+    with sessions.begin() as session:
+        for run_id in runs.values():
+            run = session.get_one(Run, run_id)
+            transition(session, run, Status.STOPPED, actor="reconciler", reason="", now=LATER)
+
+
+def test_a_budget_that_is_raised_when_all_is_over_is_not_spent(sessions: Sessions, settings: Settings) -> None:
+    sweep_id, runs = begin(sessions, {"control": 5, "higher": 9}, budget=20.0)
+    allocate(sessions, settings, sweep_id)
+    end(sessions, runs)
+    with sessions.begin() as session:
+        change_sweep(session, sweep_id, SweepChange(budget_compute=300.0), actor="tok", now=LATER)
+    said = allocate(sessions, settings, sweep_id, LATER + timedelta(hours=1))
+    assert said.over == "each is over, or left to its user"
+    assert said.sentence.endswith("No run goes on: each is over, or left to its user.")
+    assert {state[1] for state in states(sessions, runs).values()} == {"stopped"}
+
+
+def test_a_sweep_that_is_over_goes_on_with_a_further_run(sessions: Sessions, settings: Settings) -> None:
+    sweep_id, runs = begin(sessions, {"control": 5, "higher": 9}, budget=20.0)
+    allocate(sessions, settings, sweep_id)
+    end(sessions, runs)
+    with sessions.begin() as session:
+        change_sweep(session, sweep_id, SweepChange(budget_compute=300.0), actor="tok", now=LATER)
+        make_run(session, name="further", arm="further", sweep_id=sweep_id, allocated=True, goes_to=0.0)
+    said = allocate(sessions, settings, sweep_id, LATER + timedelta(hours=1))
+    assert said.over is None
+    assert said.sentence == "Every run trains until it can be forecast: 2 of 3 can be."
 
 
 def test_without_a_control_it_is_allocated_all_the_same(sessions: Sessions, settings: Settings) -> None:
@@ -440,7 +473,7 @@ def test_that_it_is_over_is_said_where_all_runs_came_to_an_end_by_themselves(
     said = allocate(sessions, settings, sweep_id, LATER + timedelta(hours=1))
     assert (said.choice, said.over) == (runs["control"], "every run is at its end")
     again = allocate(sessions, settings, sweep_id, LATER + timedelta(hours=2))
-    assert again.planned_at == said.planned_at
+    assert (again.choice, again.over, again.sentence) == (said.choice, said.over, said.sentence)
 
 
 def test_a_held_run_that_a_person_pauses_has_the_others_thought_over(sessions: Sessions, settings: Settings) -> None:

@@ -21,9 +21,9 @@ from server.recipes.schemas import RecipeChoice
 from server.recipes.service import get_recipe, needed, resolve
 from server.runs.room import Room
 from server.runs.schemas import RunCreate
-from server.sweeps.allocation import shared_budget
 from server.sweeps.planning import make_plan
 from server.sweeps.schemas import ComputeTotal, PlannedArm, SweepCreate
+from server.sweeps.service import plan_view
 from web.composing import INGREDIENTS, Composed, as_command
 from web.page import AnyPage
 from web.recipe_fields import Field, recipe_sections
@@ -85,12 +85,12 @@ def plan_of(session: Session, asked: Composed, room: Room) -> Planned:
         return Planned(fields, (), 1, budget, None, "/v1/runs", "/runs/", _json(body), as_command(body))
     wanted = SweepCreate.model_validate(body)
     plan = make_plan(session, wanted, room)
-    view = plan.view()
-    shared = shared_budget(wanted.policy, wanted.budget_compute, view.compute.total, view.runs)
+    view = plan_view(wanted, plan)
     told = _json(body | {"plan_hash": view.plan_hash})  # what is submitted is what was looked at
     fields = _beside(session, plan.base, body)
     command = as_command(body)
-    return Planned(fields, view.arms, view.runs, view.compute, shared, "/v1/sweeps", "/sweeps/", told, command)
+    shares = view.budget_compute
+    return Planned(fields, view.arms, view.runs, view.compute, shares, "/v1/sweeps", "/sweeps/", told, command)
 
 
 def _beside(session: Session, recipe: Recipe, body: dict[str, Any]) -> list[tuple[str, list[Field]]]:

@@ -12,16 +12,22 @@ from ..asking.naming import Named, find_id
 from ..asking.service import Answer, Service, asks_service
 from ..given.flags import DATA_DIR, AsJson, DataDir, Limit, RunId, Token, Url
 
+_FILES = {True: "kept", False: "dropped", None: "its user's"}
+"""What became of a checkpoint's files."""
+
 
 @asks_service
 def checkpoints(service: Service, run_id: RunId, limit: Limit = 50) -> Answer:
-    """List a run's checkpoints. `forecurve run fork RUN --step N` goes on from one."""
+    """List a run's checkpoints. `forecurve run fork RUN --step N` goes on from one that is kept.
+
+    Older ones are dropped by the trainer, as checkpoint.keep_last and checkpoint.keep_every of the recipe say.
+    """
     from ..showing.output import newest, print_newest
 
     found = newest(service.api.checkpoints(run_id, limit=limit + 1), limit)
     if not found["items"]:
         return Answer(found, _no_checkpoints(service.api.run(run_id)))
-    columns = ["checkpoint", "step", "compute", "attempt", "size", "written", "path"]
+    columns = ["checkpoint", "step", "compute", "attempt", "size", "written", "files", "path"]
     right, spare = ["step", "compute", "attempt", "size"], ["written", "size", "attempt", "compute"]
     return Answer(found, lambda: print_newest(found, columns, _checkpoint_row, right=right, spare=spare))
 
@@ -91,6 +97,7 @@ def _checkpoint_row(checkpoint: dict[str, Any]) -> list[Any]:
         checkpoint["attempt"],
         size(checkpoint["size_bytes"]),
         since(checkpoint["created_at"]),
+        _FILES[checkpoint["on_disk"]],
         checkpoint["path"],
     ]
 

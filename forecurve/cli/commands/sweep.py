@@ -37,12 +37,13 @@ PutAway = Annotated[str, Named("sweep", archived=True), typer.Argument(metavar="
 @app.command()
 @asks_service
 def plan(service: Service, file: SweepFile) -> Answer:
-    """Show the arms a sweep would have, their differences and their compute. Creates nothing."""
+    """Show the arms a sweep would have, their differences and their compute. Creates nothing.
+
+    It refuses what `sweep submit` would refuse.
+    """
     from ..given.recipes import sweep_request
 
-    body = sweep_request(file)
-    for field in ("policy", "budget_compute", "tags", "note"):
-        body.pop(field, None)  # decides nothing about the plan
+    body = sweep_request(file)  # read before a service is looked for
     planned = service.api.plan_sweep(body)
     return Answer(planned, lambda: _print_plan(planned))
 
@@ -173,7 +174,16 @@ def _print_plan(planned: dict[str, Any]) -> None:
 
     print_table(["arm", "change"], [(arm["name"], changes(arm["changes"])) for arm in planned["arms"]])
     total = compute(planned["compute"]["total"], planned["compute"]["unit"])
-    print(f"\n{planned['runs']} runs, {total} in all; plan {planned['plan_hash'][:12]}")
+    print(f"\n{planned['runs']} runs, {_spends(planned, total)}; plan {planned['plan_hash'][:12]}")
+
+
+def _spends(planned: dict[str, Any], total: str) -> str:
+    from ..showing.output import compute
+
+    shared = planned["budget_compute"]
+    if shared is None:
+        return f"{total} in all"
+    return f"which share {compute(shared, planned['compute']['unit'])}; the sum of their budgets is {total}"
 
 
 def _row(sweep: dict[str, Any]) -> list[Any]:
@@ -189,9 +199,11 @@ def _print_sweep(sweep: dict[str, Any]) -> None:
     from ..showing.deciding import further, told_how
     from ..showing.labels import note_lines, tags_of
     from ..showing.output import left, print_table
-    from ..showing.run_rows import ARM_COLUMNS, ARM_SPARE, NUMERIC, arm_rows
+    from ..showing.run_rows import ARM_SPARE, NUMERIC, arm_table
 
-    print_table(ARM_COLUMNS, arm_rows(sweep.get("runs", [])), title=sweep["name"], right=NUMERIC, spare=ARM_SPARE)
+    runs = sweep.get("runs", [])
+    columns, row = arm_table(runs)
+    print_table(columns, [row(run) for run in runs], title=sweep["name"], right=NUMERIC, spare=ARM_SPARE)
     if tags := tags_of(sweep):
         print(f"\nTags: {visible(tags)}")
     if note := note_lines(sweep):

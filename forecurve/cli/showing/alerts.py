@@ -12,6 +12,7 @@ from .output import DASH, compute, moment, since
 
 ALERT_COLUMNS = ["alert", "level", "state", "run", "opened", "what"]
 _FEW = 3  # things of a list that are written on one line
+_WHOLE = 1e15  # whole numbers below it are counts, and are written with all their digits
 _ABOUT = ("alert_id", "recommendation_id", "run_id", "sweep_id")
 DELIVERY_COLUMNS = ["about", "channel", "level", "tells", "state", "tries", "made", "answer"]
 
@@ -98,10 +99,12 @@ def _evidence(alert: Mapping[str, Any]) -> tuple[dict[str, str], list[str]]:
 
 def _short(value: Any) -> str:
     """A piece of evidence on a line: figures with the digits that a person reads."""
-    if isinstance(value, float):
+    if isinstance(value, float) or (isinstance(value, int) and abs(value) >= _WHOLE):  # as the database gives 1e+24
         return f"{value:.4g}"
     if isinstance(value, list) and len(value) > _FEW:
         return f"{len(value)}, which --json shows"
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {_short(one)}" for name, one in value.items())
     return value if isinstance(value, str) else json.dumps(value)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -47,15 +46,18 @@ def run_row(run: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def arm_rows(runs: Sequence[Mapping[str, Any]]) -> list[list[str]]:
-    """Rows of ARM_COLUMNS: seeds of an arm go by their own names."""
-    often = Counter(run.get("arm") for run in runs)
-    return [_arm_row(run, run["name"] if often[run.get("arm")] > 1 else run.get("arm") or run["name"]) for run in runs]
+def arm_table(runs: Sequence[Mapping[str, Any]]) -> tuple[list[str], Callable[[Mapping[str, Any]], list[str]]]:
+    """The heads of a sweep's table and what makes a row of it; with seeds where an arm has several."""
+    if len({_arm(run) for run in runs}) == len(runs):
+        return ARM_COLUMNS, arm_row
+    first, *others = ARM_COLUMNS
+    return [first, "seed", *others], lambda run: [_arm(run), str(run["seed"]), *arm_row(run)[1:]]
 
 
-def _arm_row(run: Mapping[str, Any], name: str) -> list[str]:
+def arm_row(run: Mapping[str, Any]) -> list[str]:
+    """Cells of ARM_COLUMNS."""
     return [
-        name,
+        _arm(run),
         changes(run.get("changes")),
         state(run),
         number(run.get("last_reward")),
@@ -63,6 +65,10 @@ def _arm_row(run: Mapping[str, Any], name: str) -> list[str]:
         interval(run.get("at_budget")),
         advice(run),
     ]
+
+
+def _arm(run: Mapping[str, Any]) -> str:
+    return str(run.get("arm") or run["name"])
 
 
 def state(run: Mapping[str, Any]) -> str:

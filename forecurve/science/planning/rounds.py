@@ -9,9 +9,8 @@ is not believed before it is at a quarter.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
 
 from ..attribution.seeds import SeedSpread
 from ..curves.curve import Curve
@@ -22,6 +21,8 @@ from .wording import reaches
 
 UNTIL_FORECAST = 0.0
 """Where a run goes that is to train until it can be forecast."""
+SPENT = "the budget is spent"
+"""Why no run is to go on, where nothing is left of what they share."""
 
 _FIRST = 0.05  # of the horizon: what little says of an end before it, all runs say alike
 _TRUSTED = 0.25  # of the horizon: where forecasts of single runs begin to be good
@@ -98,40 +99,65 @@ def next_round(
     Raises:
         CompareError, PlanError: see `plan`.
     """
+    if is_spent(left, horizon):
+        return last_round(runners, horizon, SPENT, delta=delta, seed_sd=seed_sd)
     young = [name for name, one in runners.items() if not one.closed and one.is_before(_FIRST * horizon)]
-    is_spent = left <= _LITTLE * horizon
-    if young and not is_spent:
+    if young:
         return Round(_on_the_way(runners) | dict.fromkeys(young, UNTIL_FORECAST))
-    fits = {name: one.fit for name, one in runners.items() if one.fit is not None}
-    ask = partial(plan, _by_arm(runners), delta=delta, seed_sd=seed_sd)
-    if is_spent:
-        return Round({}, plan=_last_plan(ask, fits, horizon), over="the budget is spent")
+    fits = _fits(runners)
     if not fits:
         return Round({}, over="no run can be forecast")
     if not any(fit.curve.now < horizon for fit in fits.values()):
-        return Round({}, plan=_last_plan(ask, fits, horizon), over="every run is at its end")
+        return last_round(runners, horizon, "every run is at its end", delta=delta, seed_sd=seed_sd)
     closed = [name for name in fits if runners[name].closed]
     going = _going(runners, horizon)
-    found = ask(left, horizon=horizon, going=going | _bound(runners), closed=closed)
+    found = plan(
+        _by_arm(runners),
+        left,
+        horizon=horizon,
+        delta=delta,
+        going=going | _bound(runners),
+        closed=closed,
+        seed_sd=seed_sd,
+    )
     return _round(found, runners, going, places)
+
+
+def last_round(
+    runners: Mapping[str, Runner],
+    horizon: float,
+    over: str,
+    *,
+    delta: float | None = None,
+    seed_sd: float | SeedSpread | None = None,
+) -> Round:
+    """How the runs stand where none is to go on, `over` saying why. Runs that all went beyond the horizon, as each does
+    by a part of a step, are compared where the first of them is: compute that nobody gave, and that is told in short.
+    """
+    fits = _fits(runners)
+    if not fits:
+        return Round({}, over=over)
+    end = max(horizon, min(fit.curve.now for fit in fits.values()))
+    found = plan(_by_arm(runners), _NOTHING * end, horizon=end, delta=delta, seed_sd=seed_sd)
+    return Round({}, plan=replace(found, horizon_given=end == horizon), over=over)
+
+
+def is_spent(left: float, horizon: float) -> bool:
+    """Whether so little is left that nobody would begin a run for it."""
+    return left <= _LITTLE * horizon
+
+
+def _fits(runners: Mapping[str, Runner]) -> dict[str, Fit]:
+    return {name: one.fit for name, one in runners.items() if one.fit is not None}
 
 
 def _by_arm(runners: Mapping[str, Runner]) -> dict[str, dict[str, Curve | Fit]]:
     """Runs that can be forecast, by their names, of each arm."""
     arms: dict[str, dict[str, Curve | Fit]] = {}
-    for name, one in runners.items():
-        if one.fit is not None:
-            arms.setdefault(name if one.arm is None else one.arm, {})[name] = one.fit
+    for name, fit in _fits(runners).items():
+        arm = runners[name].arm
+        arms.setdefault(name if arm is None else arm, {})[name] = fit
     return arms
-
-
-def _last_plan(ask: Callable[..., Plan], fits: Mapping[str, Fit], horizon: float) -> Plan | None:
-    """Which run is chosen, where nothing is left to allocate. Runs that all went beyond the horizon are compared where
-    the first of them is."""
-    if not fits:
-        return None
-    end = max(horizon, min(fit.curve.now for fit in fits.values()))
-    return ask(_NOTHING * end, horizon=end)
 
 
 def _on_the_way(runners: Mapping[str, Runner]) -> dict[str, float]:

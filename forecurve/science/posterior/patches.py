@@ -71,7 +71,8 @@ def patched(lattice: Lattice, tiles: BoolArray) -> tuple[Lattice, Lattice]:
     middle = lattice.log_mid[rows, left] + wide * (_TILE - 1) / 2
     log_mid = middle[:, None] + (wide * _TILE)[:, None] * centres(-0.5, 0.5, COLUMNS)
     log_mid, cells = np.repeat(log_mid, _FINER, axis=0), np.repeat(lattice.cells[:, rows] / _FINER, _FINER, axis=1)
-    edges = lattice.edges.reshape(4, -1, COLUMNS)[:, rows[:, None], columns].repeat(_FINER, axis=1).repeat(_FINER, axis=2)
+    edges = lattice.edges.reshape(4, -1, COLUMNS)[:, rows[:, None], columns]
+    edges = edges.repeat(_FINER, axis=1).repeat(_FINER, axis=2)
     fine = Lattice(log_b, log_mid, cells, 0, np.zeros(log_mid.size, dtype=bool), edges.reshape(4, -1))
     whole = Lattice(
         np.concatenate([lattice.log_b, log_b]),

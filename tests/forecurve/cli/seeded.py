@@ -43,4 +43,5 @@ def seeded_alert(sessions: sessionmaker[Session], run_id: str) -> str:
         alert = seeding.add_alert(session, run, since=31.0, at=33.0, now=datetime.now(UTC))
         points = [{"compute": float(at), "reward": 0.1} for at in range(40)]
         alert.evidence = {"run_length": 7, "deepest": 0.123456, "points": points, "log_tail": "first\n\x1b[31mlast"}
+        alert.evidence |= {"e_value": 1.0161101448376816e27, "expected": {"lower": 0.54757655, "median": 0.57885802}}
         return str(alert.id)

@@ -72,6 +72,9 @@ def test_a_sweep_is_shown_with_what_each_arm_changed(
     assert "6 runs: 6 queued. Best at 60 CPU-seconds: control (98 % sure). Dominated: no-cispo. " in shown
     assert " Against control: ceiling down: no-cispo (-0.16)." in shown
     assert "  no-cispo: ceiling lower, -0.16 (90 %: -0.20 to -0.12)." in shown
+    heads, *rows = shown.splitlines()[1:8]
+    assert heads.split()[:2] == ["arm", "seed"]
+    assert sorted(row.split()[:2] for row in rows[:6])[:2] == [["control", "0"], ["control", "1"]]
 
 
 def test_a_stale_plan_is_refused(forecurve: Forecurve, service: str, sweep_file: Path) -> None:

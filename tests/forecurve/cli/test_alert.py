@@ -37,6 +37,9 @@ def test_an_alert_is_shown_with_its_evidence_and_where_it_was_sent(
     assert f"run         {run_id}" in shown.out
     assert "deepest     0.1235" in shown.out
     assert "points      40, which --json shows" in shown.out
+    assert "run_length  7\n" in shown.out
+    assert "e_value     1.016e+27\n" in shown.out
+    assert "expected    lower 0.5476, median 0.5789\n" in shown.out
     assert "since       31 CPU-seconds" in shown.out
     assert "\n  first\n" in shown.out
     assert "\x1b" not in shown.out

@@ -27,7 +27,7 @@ def test_checkpoints_are_listed_newest_first(
     run_id = seeded_run(sessions)
     assert f"forecurve run show {run_id}" in forecurve("run", "checkpoints", run_id).out
     with sessions.begin() as session:
-        for step in (50, 100):
+        for step in (25, 50, 100):  # the recipe keeps the newest two
             run = session.get_one(Run, run_id)
             seeding.add_checkpoint(session, run, step=step, compute=step / 5, now=datetime.now(UTC))
 
@@ -36,7 +36,8 @@ def test_checkpoints_are_listed_newest_first(
     assert "427 kB" in listed.out
     assert f"runs/{run_id}/step-100" in listed.out
     items = forecurve("run", "checkpoints", run_id, "--json").json["items"]
-    assert [one["step"] for one in items] == [100, 50]
+    assert [(one["step"], one["on_disk"]) for one in items] == [(100, True), (50, True), (25, False)]
+    assert [row.split()[-2] for row in listed.out.splitlines()[1:]] == ["kept", "kept", "dropped"]
 
 
 def test_a_runs_recipe_is_one_that_can_be_submitted(forecurve: Forecurve, service: str, tmp_path: Path) -> None:

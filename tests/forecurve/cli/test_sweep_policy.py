@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -30,7 +31,7 @@ def sweep(forecurve: Forecurve, service: str, tmp_path: Path) -> dict[str, Any]:
     """A control and two arms that share 90 of their 180 CPU-seconds."""
     file = tmp_path / "sweep.yaml"
     file.write_text(SWEEP)
-    assert "3 runs, 180 CPU-seconds in all" in forecurve("sweep", "plan", file).out
+    assert "3 runs, which share 90 CPU-seconds; the sum of their budgets" in forecurve("sweep", "plan", file).out
     submitted: dict[str, Any] = forecurve("sweep", "submit", file, "--json").json
     return submitted
 
@@ -141,7 +142,23 @@ def test_a_file_with_a_number_that_is_not_finite_is_refused(
 ) -> None:
     file = tmp_path / "sweep.yaml"
     file.write_text(SWEEP.replace("budget_compute: 90", field))
-    forecurve("sweep", "submit", file).check_is_bad_input(["cannot stand in JSON"])
+    named = field.split()[-2].strip("{:")
+    forecurve("sweep", "submit", file).check_is_bad_input([f"{named}: ", "cannot stand in JSON"])
+    told = json.loads(forecurve("sweep", "plan", file, "--json").err)
+    assert told["errors"][0]["field"].endswith(named)
+
+
+def test_a_plan_says_what_the_runs_share_and_refuses_what_a_submission_would(
+    forecurve: Forecurve, service: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "sweep.yaml"
+    file.write_text(SWEEP)
+    assert ", which share 90 CPU-seconds; the sum of their budgets is " in forecurve("sweep", "plan", file).out
+    assert forecurve("sweep", "plan", file, "--json").json["budget_compute"] == 90
+    file.write_text(SWEEP.replace("allocate", "auto"))
+    forecurve("sweep", "plan", file).check_is_bad_input(["budget_compute", "policy `allocate` alone"])
+    file.write_text(SWEEP.replace("allocate", "share"))
+    forecurve("sweep", "plan", file).check_is_bad_input(["policy: must be one of advise, auto, allocate"])
 
 
 def test_further_seeds_of_a_spent_budget_are_refused_with_the_command_that_helps(

@@ -33,6 +33,7 @@ def test_a_checkpoint_is_kept_once_and_listed(
     listed = api.get(f"/v1/runs/{run.run_id}/checkpoints", headers=headers["read"]).json()["items"]
     assert sorted(item["step"] for item in listed) == [50, 100]
     assert listed[0]["size_bytes"] == 5_000_000_000
+    assert [item["on_disk"] for item in listed] == [None, None], "its user keeps them"
     with sessions() as session:
         events = session.scalars(select(Event).where(Event.kind == "checkpoint").order_by(Event.id)).all()
         assert [event.evidence["step"] for event in events] == [50, 100]

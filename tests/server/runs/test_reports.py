@@ -71,7 +71,7 @@ def test_a_suspect_run_that_reports_again_runs(sessions: Sessions, attempt: Repo
 
 def test_who_asked_to_stop_is_told_why(api: TestClient, headers: Headers, attempt: Reporter) -> None:
     attempt.beat()
-    api.post(f"/v1/runs/{attempt.run_id}:stop", json={"reason": "no gain left"}, headers=headers["operate"])
+    api.post(f"/v1/runs/{attempt.run_id}:stop", json={"reason": "no gain left."}, headers=headers["operate"])
     assert attempt.beat().json()["stop"] is True
     assert attempt.beat().json()["reason"] == "The run is to stop: no gain left."
     api.post(f"/v1/runs/{attempt.run_id}:cancel", headers=headers["operate"])

@@ -44,3 +44,14 @@ def test_of_a_traceback_alone_the_error_is_said() -> None:
     reason = 'Traceback (most recent call last):\n  File "train.py", line 3, in <module>\nValueError: no batch.\n'
     run = Run(name="mine", status="failed", reason=reason, compute_unit="GPU-hours")
     assert without_forecast(run) == "Failed: ValueError: no batch. No forecast was made."
+
+
+def test_that_it_stopped_is_said_once() -> None:
+    why = "Stopped as asked before it was submitted: Its sweep is over"
+    run = Run(status="stopped", reason=why, compute_unit="CPU-seconds")
+    assert without_forecast(run) == f"{why}. No forecast was made."
+    run = Run(
+        status="stopped", reason="Stopped as asked", compute_unit="CPU-seconds", last_compute=22.0, last_reward=0.63
+    )
+    ended = "Stopped after 22 CPU-seconds at pass rate 0.63, as asked. Ceiling 0.60"
+    assert ended_sentence(run, SUMMARY).startswith(ended)

@@ -216,6 +216,15 @@ def test_runs_that_all_went_too_far_are_compared_where_the_first_of_them_is() ->
     assert (found.plan.choice, found.plan.horizon) == ("good", 8000.0)
 
 
+@pytest.mark.parametrize(
+    ("last", "said"), [(16_000.062, "at 16,000 GPU-hours"), (15_000.0, "at 15,999.5 GPU-hours")], ids=["own", "given"]
+)
+def test_only_compute_that_somebody_gave_is_told_with_all_its_digits(last: float, said: str) -> None:
+    found = next_round(sure(last), 0.0, 15_999.5, 2)
+    assert found.plan is not None
+    assert said in found.plan.sentence
+
+
 def test_a_budget_that_is_no_number_is_refused() -> None:
     with pytest.raises(PlanError, match="budget"):
         next_round(held(FITS), float("nan"), HORIZON, 2)
