@@ -133,9 +133,7 @@ def _extended(
     record(session, "sweep.extended", actor=actor, sweep_id=sweep.id, runs=told)
     queue_runs(session, sweep, planned, recipes, numbered=numbered, actor=actor, now=now)
     tell_end_no_more(session, sweep.id)
-    if (
-        sweep.policy == ALLOCATE
-    ):  # it may have said that none goes on, and new ones may wait long for a place
+    if sweep.policy == ALLOCATE:  # it may have said that none goes on, and new ones may wait long for a place
         ask_for_comparison(session, sweep.id, now)
     return sweep
 
