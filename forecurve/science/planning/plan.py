@@ -32,7 +32,7 @@ from .groups import Arms, grouped
 from .outlook import Allocation, Outlook
 from .standing import Standing, enter, standing
 from .wording import horizon_text, plan_sentence
-from .worth import arms_of_runs, p_best, worth_of
+from .worth import arms_of_runs, p_best, regret_of, worth_of
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -56,6 +56,7 @@ class Plan:
             expected to end highest.
         settled: whether choosing now is expected to lose less than a tenth of delta.
         expected_regret: what choosing now is expected to lose, as far as these runs will tell.
+        regret_with_seeds: the same with what a few seeds leave open of their arms.
         value_of_information: how much of that the looks of the plan are expected to save.
         look_again: (arm, compute) after which to plan anew; None when nothing is to be looked at.
         not_run_on: why the choice is not run to the horizon though budget would be left for it; None where it is, is
@@ -73,6 +74,7 @@ class Plan:
     choice: str
     settled: bool
     expected_regret: float
+    regret_with_seeds: float
     value_of_information: float
     look_again: tuple[str, float] | None
     not_run_on: str | None
@@ -132,6 +134,7 @@ class Plan:
                     "expected_gain": self.chosen.gain.to_dict(),
                     "settled": self.settled,
                     "expected_regret": self.expected_regret,
+                    "regret_with_seeds": self.regret_with_seeds,
                     "value_of_information": self.value_of_information,
                     "look_again": look,
                     "not_run_on": self.not_run_on,
@@ -211,7 +214,8 @@ def plan(
     spread = spread_of(seed_sd, fits[0])
     end = default_horizon(now, budget, len(runs.arms)) if horizon is None else as_float(horizon)
     here = standing([enter(each, end) for each in fits], end, siblings=siblings, seed=seed, sizes=runs.sizes)
-    outlooks = outlooks_of(here, delta, runs.seed_of, spread, seed)
+    worth = worth_draws(here, spread, seed)
+    outlooks = outlooks_of(here, delta, runs.seed_of, worth)
     room = Room(budget, delta, price, under_way, frozenset(closed))
     found = allocated(here, outlooks, room, horizon_text(end, given=horizon is not None))
     return Plan(
@@ -225,6 +229,7 @@ def plan(
         choice=outlooks[here.best].arm,
         settled=here.expected_regret <= SETTLED * delta,
         expected_regret=here.expected_regret,
+        regret_with_seeds=max(regret_of(worth), here.expected_regret),
         value_of_information=found.value,
         look_again=next(((row.arm, row.stop) for row in found.rows if row.kind == "look"), None),
         not_run_on=found.not_run_on,
@@ -245,7 +250,7 @@ def spread_of(seed_sd: float | SeedSpread | None, fit: Fit) -> SeedSpread:
     return SeedSpread.of(seed_sd, CEILING_SPREAD.scaled(fit.curve.width))
 
 
-def _worth(here: Standing, spread: SeedSpread, seed: int) -> FloatArray:
+def worth_draws(here: Standing, spread: SeedSpread, seed: int = 0) -> FloatArray:
     """Joint draws of what the arms are worth, (S, A): as `rank` has them where one has several seeds, else the ends of
     these very runs."""
     if max(here.sizes) == 1:
@@ -253,19 +258,15 @@ def _worth(here: Standing, spread: SeedSpread, seed: int) -> FloatArray:
     return worth_of(here.ends, here.sizes, spread, np.random.default_rng(seed + 2))
 
 
-def outlooks_of(
-    here: Standing, delta: float, seed_of: Sequence[str | None], spread: SeedSpread, seed: int = 0
-) -> tuple[Outlook, ...]:
+def outlooks_of(here: Standing, delta: float, seed_of: Sequence[str | None], worth: FloatArray) -> tuple[Outlook, ...]:
     """Each run among the others.
 
     Args:
         here: K runs of A arms.
         delta: see `plan`.
         seed_of: of each run the arm that has others as well, (K,).
-        spread: of the ceiling between seeds.
-        seed: of the drawing of that.
+        worth: `worth_draws`.
     """
-    worth = _worth(here, spread, seed)
     best, within, dropped = p_best(worth), p_within(worth, delta), dominated(worth, delta)
     arms, ends = arms_of_runs(here.sizes), here.told_ends
     return tuple(

@@ -23,7 +23,7 @@ from ..values import spread
 from .belief import Belief, Look, Prospect
 from .pooling import JOINT_DRAWS, joint_draws
 from .told import in_order_of, told
-from .worth import arm_means, arms_of_runs
+from .worth import arm_means, arms_of_runs, regret_of
 
 if TYPE_CHECKING:
     from ..fitting.fit import Fit
@@ -92,8 +92,7 @@ class Standing:
     @property
     def expected_regret(self) -> float:
         """E[highest end of an arm] - highest expected one: what choosing now is expected to lose."""
-        worth = self.worth
-        return float(worth.max(axis=1).mean() - worth.mean(axis=0).max())
+        return regret_of(self.worth)
 
     @property
     def fallen(self) -> BoolArray:

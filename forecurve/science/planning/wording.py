@@ -29,7 +29,7 @@ def plan_sentence(plan: Plan) -> str:
         return f"{only}: {gain_text(lead.gain)} expected to {where}{short}{doubt}{_stays(plan)}."
     head = f"{_leads(plan, where)}{doubt}"
     if plan.settled:
-        act = f"choosing it now is expected to lose less than {as_given(SETTLED * plan.delta)}"
+        act = _settled(plan)
     elif plan.look_again is None and any(plan.going.values()):
         act = "what is under way will tell more"
     elif plan.look_again is None:
@@ -40,6 +40,16 @@ def plan_sentence(plan: Plan) -> str:
         start = next(row.start for row in plan.allocation if row.arm == arm)
         act = f"run {arm} to {further_text(to, start)} {plan.unit}, then look again"
     return f"{head}: {act}{_stays(plan)}{_dropped(plan.arms)}."
+
+
+def _settled(plan: Plan) -> str:
+    little = f"less than {as_given(SETTLED * plan.delta)}"
+    if plan.regret_with_seeds <= SETTLED * plan.delta:
+        return f"choosing it now is expected to lose {little}"
+    lost = f"{plan.regret_with_seeds:.2g}"
+    return (
+        f"choosing it now is expected to lose {lost}, of which these runs would tell {little}, further seeds the rest"
+    )
 
 
 def _stays(plan: Plan) -> str:

@@ -45,6 +45,11 @@ def p_best(ends: FloatArray) -> FloatArray:
     return np.asarray((highest / highest.sum(axis=1, keepdims=True)).mean(axis=0))
 
 
+def regret_of(worth: FloatArray) -> float:
+    """E[highest] - highest expected one, from joint draws, (S, A): what choosing now is expected to lose."""
+    return float(worth.max(axis=1).mean() - worth.mean(axis=0).max())
+
+
 def worth_of(ends: FloatArray, sizes: Sequence[int], spread: SeedSpread, rng: np.random.Generator) -> FloatArray:
     """Draws of the arms' means over all seeds that they might have, (S, A), given those of their runs' ends, (S, K)."""
     means = arm_means(ends, sizes)

@@ -76,6 +76,10 @@ def test_what_seeds_leave_open_is_no_regret_of_choosing_now() -> None:
     wide = plan({"even": EVEN, "uneven": UNEVEN}, PLENTY, horizon=HORIZON, seed_sd=0.1)
     assert wide.chosen.p_best < SEEDED.chosen.p_best
     assert (wide.expected_regret, wide.settled) == (SEEDED.expected_regret, SEEDED.settled)
+    assert wide.regret_with_seeds > 0.01 > 2 * SEEDED.regret_with_seeds >= 2 * SEEDED.expected_regret
+    assert wide.settled
+    lost = f"is expected to lose {wide.regret_with_seeds:.2g}, of which these runs would tell less than 0.001, further"
+    assert lost in wide.sentence
 
 
 def test_runs_alone_are_arms() -> None:
@@ -83,6 +87,7 @@ def test_runs_alone_are_arms() -> None:
     named = {f"arm {at}": {one.curve.name: one} for at, one in enumerate(FITS)}
     assert plan(named, 36_000.0, horizon=HORIZON).to_dict() == PLANNED.to_dict()
     assert PLANNED.chosen_arm == PLANNED.choice
+    assert PLANNED.regret_with_seeds == PLANNED.expected_regret
     assert {one.seed_of for one in PLANNED.arms} == {None}
 
 
