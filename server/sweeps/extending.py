@@ -26,7 +26,8 @@ from server.runs.models import Run
 from server.runs.room import Room
 
 from .allocation import check_may_grow
-from .models import Sweep
+from .comparisons import ask_for_comparison
+from .models import ALLOCATE, Sweep
 from .queueing import queue_runs
 from .schemas import MoreSeeds, NewArm
 from .service import lock_sweep
@@ -132,6 +133,8 @@ def _extended(
     record(session, "sweep.extended", actor=actor, sweep_id=sweep.id, runs=told)
     queue_runs(session, sweep, planned, recipes, numbered=numbered, actor=actor, now=now)
     tell_end_no_more(session, sweep.id)
+    if sweep.policy == ALLOCATE:  # it may have said that none goes on, and new ones may wait long for a place
+        ask_for_comparison(session, sweep.id, now)
     return sweep
 
 

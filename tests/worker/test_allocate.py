@@ -241,6 +241,18 @@ def test_a_budget_that_is_raised_when_all_is_over_is_not_spent(sessions: Session
     assert {state[1] for state in states(sessions, runs).values()} == {"stopped"}
 
 
+def test_a_sweep_that_is_over_goes_on_with_a_further_run(sessions: Sessions, settings: Settings) -> None:
+    sweep_id, runs = begin(sessions, {"control": 5, "higher": 9}, budget=20.0)
+    allocate(sessions, settings, sweep_id)
+    end(sessions, runs)
+    with sessions.begin() as session:
+        change_sweep(session, sweep_id, SweepChange(budget_compute=300.0), actor="tok", now=LATER)
+        make_run(session, name="further", arm="further", sweep_id=sweep_id, allocated=True, goes_to=0.0)
+    said = allocate(sessions, settings, sweep_id, LATER + timedelta(hours=1))
+    assert said.over is None
+    assert said.sentence == "Every run trains until it can be forecast: 2 of 3 can be."
+
+
 def test_without_a_control_it_is_allocated_all_the_same(sessions: Sessions, settings: Settings) -> None:
     sweep_id, _ = begin(sessions, {"higher": 5, "lower": 5})
     said = allocate(sessions, settings, sweep_id)

@@ -127,6 +127,18 @@ def test_further_runs_share_too_unless_all_is_spent(api: TestClient, headers: He
     assert again.status_code == 201
 
 
+@pytest.mark.parametrize(("policy", "asked"), [("allocate", True), ("advise", False)])
+def test_further_runs_have_all_thought_over_before_they_report(
+    api: TestClient, headers: Headers, sessions: Sessions, policy: str, asked: bool
+) -> None:
+    sweep = submit(api, headers, policy=policy).json()
+    with sessions.begin() as session:  # it had been over
+        session.add(SweepComparison(sweep_id=sweep["id"], allocation=PLANNED | {"over": "it was"} if asked else None))
+    api.post(f"/v1/sweeps/{sweep['id']}/seeds", json={"seeds": 1}, headers=headers["operate"])
+    with sessions() as session:
+        assert (session.get_one(SweepComparison, sweep["id"]).dirty_at is not None) is asked
+
+
 @pytest.mark.parametrize("act", ["pause", "stop", "cancel"])
 def test_what_a_person_says_of_a_run_makes_it_theirs(api: TestClient, headers: Headers, act: str) -> None:
     run = submit(api, headers, policy="allocate").json()["runs"][0]["id"]
