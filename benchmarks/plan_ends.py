@@ -30,6 +30,7 @@ from forecurve.science import Curve, Estimate, Fit, fit, plan, predict_ending, s
 from forecurve.science.fitting.horizon import evaluation_noise
 from forecurve.science.fitting.outcome import stood_at, tail_size
 from forecurve.science.planning.standing import Standing, enter, standing
+from forecurve.science.planning.worth import p_best
 from forecurve.science.values import estimate_of
 
 SHARES = (0.25, 0.5)
@@ -87,12 +88,13 @@ def _of_sweep(curves: list[Curve], share: float) -> Iterator[Judged | Best]:
     fits = {str(at): fit(one.early) for at, one in enumerate(seen)}
     told = plan(fits, budget=2 * horizon * len(fits), horizon=horizon).arms
     joint = _measured(list(fits.values()), horizon, [one.size for one in seen])
+    odds = p_best(joint.ends)
     highest = max(one.end for one in seen)
     share_of_best = 1 / sum(one.end == highest for one in seen)
     for at, (arm, one) in enumerate(zip(told, seen, strict=True)):
         came = share_of_best if one.end == highest else 0.0
         yield Best(share, "told", arm.p_best, came)
-        yield Best(share, "measured", float(joint.p_best[at]), came)
+        yield Best(share, "measured", float(odds[at]), came)
         yield _judged(share, "told", arm.end, one)
         yield _judged(share, "joint", estimate_of(joint.ends[:, at]), one)
         yield _judged(share, "alone", predict_ending(fits[arm.arm], horizon), one)

@@ -43,6 +43,11 @@ class Shared:
     others: Sequence[Sharer]
 
     @property
+    def by_arm(self) -> bool:
+        """Whether an arm has several runs, by the mean of which it is chosen."""
+        return any(one.seed_of is not None for one in self.view.runs)
+
+    @property
     def percent(self) -> float:
         """Of the budget that is spent; what is spent beyond it is not drawn."""
         return round(min(100.0, 100 * self.view.spent / self.view.budget), 1)

@@ -7,6 +7,7 @@ transaction, applied under the locks of the runs. A run that was changed meanwhi
 from __future__ import annotations
 
 import logging
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from forecurve.science import Fit
+from forecurve.science import Fit, Outlook, SeedSpread
 from forecurve.science.planning.rounds import SPENT, UNTIL_FORECAST, Round, Runner, is_spent, last_round, next_round
 from forecurve.science.wording import further_text
 from server.comparisons.find import Entrant
@@ -57,6 +58,7 @@ class _Seen:
 
     id: str
     name: str
+    arm: str
     version: int
     allocated: bool
     trains: bool
@@ -120,6 +122,7 @@ def _seen(run: Run, name: str, entrant: Entrant) -> _Seen:
     return _Seen(
         id=run.id,
         name=name,
+        arm=entrant.arm,
         version=run.version,
         allocated=run.allocated,
         trains=not is_over(run) and run.desired_state == DesiredState.RUN,
@@ -130,14 +133,15 @@ def _seen(run: Run, name: str, entrant: Entrant) -> _Seen:
     )
 
 
-def think(shared: Shared, fits: Mapping[str, Fit]) -> Round | None:
-    """What is to happen, by the forecasts of the runs, by their ids; None where that failed, as the log says. Where it
-    is over, only how they stand: what they reported as they were stopped counts, too."""
+def think(shared: Shared, fits: Mapping[str, Fit], seed_sd: SeedSpread | None = None) -> Round | None:
+    """What is to happen, by the forecasts of the runs, by their ids, and how far seeds lie apart where that is known;
+    None where that failed, as the log says. Where it is over, only how they stand: what they reported as they were
+    stopped counts, too."""
     runners = {run.name: _runner(run, fits.get(run.id)) for run in shared.runs}
     try:
         if shared.over is not None:
-            return last_round(runners, shared.horizon, shared.over)
-        return next_round(runners, shared.left, shared.horizon, shared.places)
+            return last_round(runners, shared.horizon, shared.over, seed_sd=seed_sd)
+        return next_round(runners, shared.left, shared.horizon, shared.places, seed_sd=seed_sd)
     except Exception:
         log.exception("compute of sweep %s could not be allocated", shared.sweep_id)
         return None
@@ -145,10 +149,10 @@ def think(shared: Shared, fits: Mapping[str, Fit]) -> Round | None:
 
 def _runner(run: _Seen, fit: Fit | None) -> Runner:
     if run.is_over or (fit is None and run.has_curve):  # what cannot be fitted is held
-        return Runner(fit, closed=True)
+        return Runner(fit, closed=True, arm=run.arm)
     if not run.allocated:
-        return Runner(fit, closed=True, bound=run.budget if run.trains else None)
-    return Runner(fit, run.goes_to if run.trains else None)
+        return Runner(fit, closed=True, bound=run.budget if run.trains else None, arm=run.arm)
+    return Runner(fit, run.goes_to if run.trains else None, arm=run.arm)
 
 
 def apply(session: Session, shared: Shared, found: Round, now: datetime) -> bool:
@@ -201,7 +205,7 @@ def said(shared: Shared, found: Round, fits: Mapping[str, Fit], now: datetime) -
     """What people are shown, in JSON; see `AllocationView`."""
     ids = {run.name: run.id for run in shared.runs}
     plan = found.plan
-    outlooks = sorted(plan.arms, key=lambda arm: (-arm.p_best, -arm.end.median)) if plan else []
+    outlooks = _likeliest_first(plan.arms) if plan else []
     before = {name: shared.reasons.get(ids[name]) for name in found.go}  # of what is on its way: when it was let on
     return {
         "horizon": shared.horizon,
@@ -215,6 +219,7 @@ def said(shared: Shared, found: Round, fits: Mapping[str, Fit], now: datetime) -
                 "end": arm.end.to_dict(),
                 "p_best": arm.p_best,
                 "dominated": arm.dominated,
+                "seed_of": arm.seed_of,
                 "reason": found.reasons.get(arm.arm) or before.get(arm.arm),
             }
             for arm in outlooks
@@ -222,6 +227,14 @@ def said(shared: Shared, found: Round, fits: Mapping[str, Fit], now: datetime) -
         "sentence": _sentence(shared, found, fits),
         "planned_at": now.isoformat(),
     }
+
+
+def _likeliest_first(outlooks: Sequence[Outlook]) -> list[Outlook]:
+    """The seeds of an arm side by side."""
+    highest: dict[str, float] = {}
+    for one in outlooks:
+        highest[one.called] = max(highest.get(one.called, -math.inf), one.end.median)
+    return sorted(outlooks, key=lambda one: (-one.p_best, -highest[one.called], one.called, -one.end.median))
 
 
 def _sentence(shared: Shared, found: Round, fits: Mapping[str, Fit]) -> str:

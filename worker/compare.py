@@ -75,7 +75,7 @@ def compare_sweep(sessions: sessionmaker[Session], settings: Settings, sweep_id:
 def _allocated(sessions: sessionmaker[Session], shared: Shared, found: Found, now: datetime) -> Allocated | None:
     """Think over who trains on, and have it so."""
     began = time.perf_counter()
-    thought = allocate.think(shared, found.fits)
+    thought = allocate.think(shared, found.fits, found.seed_sd)
     if thought is None:
         return None
     with transaction(sessions) as session:

@@ -62,7 +62,8 @@ class Compared:
 class Found:
     """A comparison in JSON, or a note that says why there is none, and whether that may be the machine's fault.
 
-    `left_out` says by run why it is not compared, and `fits` are those of the others.
+    `left_out` says by run why it is not compared, and `fits` are those of the others; `seed_sd` is how far seeds of an
+    arm lie apart, by them and by past sweeps, where they were compared.
     """
 
     result: dict[str, Any] | None
@@ -71,6 +72,7 @@ class Found:
     unexpected: bool = False
     left_out: dict[str, str] = field(default_factory=dict)
     fits: dict[str, Fit] = field(default_factory=dict)
+    seed_sd: SeedSpread | None = None
 
 
 def attempted(find: Callable[[Compared], Found], compared: Compared, what: str) -> Found:
@@ -97,27 +99,41 @@ def find(compared: Compared) -> Found:
     found = {run.id: _fitted(run, compared.unit) for run in compared.runs}  # once, for all that is asked of them
     fits = {run_id: fitted for run_id, fitted in found.items() if isinstance(fitted, Fit)}
     left_out = {run_id: why for run_id, why in found.items() if isinstance(why, str)}
-    result, note = _compared(compared, fits)
-    return Found(result, note, time.perf_counter() - began, left_out=left_out, fits=fits)
+    arms = _arms(compared, fits)
+    comparison = _compared(compared, arms)
+    if isinstance(comparison, str):
+        return Found(None, comparison, time.perf_counter() - began, left_out=left_out, fits=fits)
+    result = _result(compared, arms, comparison)
+    seconds = time.perf_counter() - began
+    return Found(result, None, seconds, left_out=left_out, fits=fits, seed_sd=comparison.seed_spread)
 
 
-def _compared(compared: Compared, fits: Mapping[str, Fit]) -> tuple[dict[str, Any] | None, str | None]:
-    """The comparison in JSON; or None, and why there is none."""
-    if compared.control is None:
-        return None, "No run is the control, so nothing is compared."
+def _arms(compared: Compared, fits: Mapping[str, Fit]) -> dict[str, list[Fit]]:
+    """The runs of each arm that have a fit."""
     arms: dict[str, list[Fit]] = {}
     for run in compared.runs:
         if run.id in fits:
             arms.setdefault(run.arm, []).append(fits[run.id])
+    return arms
+
+
+def _compared(compared: Compared, arms: Mapping[str, Sequence[Fit]]) -> Comparison | str:
+    """Or why there is none."""
+    if compared.control is None:
+        return "No run is the control, so nothing is compared."
     if compared.control not in arms or len(arms) < 2:
-        return None, _why_none(compared.runs, compared.control)
+        return _why_none(compared.runs, compared.control)
     seeds = seeds_of(compared.past, compared.unit)
-    comparison = compare(arms, compared.control, seed_sd=seeds.ceiling, seed_sd_log_compute=seeds.log_compute)
+    return compare(arms, compared.control, seed_sd=seeds.ceiling, seed_sd_log_compute=seeds.log_compute)
+
+
+def _result(compared: Compared, arms: Mapping[str, Sequence[Fit]], comparison: Comparison) -> dict[str, Any]:
+    """In JSON."""
     result = comparison.to_dict()
     needs = {arm.arm: _would_decide(arm, comparison) for arm in comparison.arms}
     result["arms"] = [arm | {"would_decide": needs[arm["arm"]]} for arm in result["arms"]]
     result["ranking"] = _ranking(compared, arms, comparison.seed_spread)
-    return result, None
+    return result
 
 
 def _ranking(compared: Compared, arms: Mapping[str, Sequence[Fit]], seed_sd: SeedSpread) -> dict[str, Any]:

@@ -226,8 +226,9 @@ class AllocatedRun(BaseModel):
 
     run_id: str
     end: Interval = Field(description="Its reward at the horizon.")
-    p_best: float = Field(description="Probability that it ends highest.")
-    dominated: bool = Field(description="Whether it could be dropped.")
+    p_best: float = Field(description="Probability that it ends highest; of one of several seeds, that its arm does.")
+    dominated: bool = Field(description="Whether it, or its arm, could be dropped.")
+    seed_of: str | None = Field(None, description="Arm of which it is one of several seeds; null where it has none.")
     reason: str | None = Field(description="Why it trains on, as said when it was let on; null of a run that is held.")
 
 
@@ -238,7 +239,9 @@ class AllocationView(BaseModel):
     spent: float = Field(description="By their newest evaluations.")
     unit: str
     horizon: float = Field(description="Compute at which the runs are compared: the largest of their budgets.")
-    choice: str | None = Field(description="Id of the run that is expected to end highest; null before all are known.")
+    choice: str | None = Field(
+        description="Id of the run that is expected to end highest, of the arm that is; null before all are known."
+    )
     settled: bool = Field(description="Whether choosing it now is expected to lose next to nothing.")
     expected_regret: float | None = Field(description="What choosing it now is expected to lose.")
     over: str | None = Field(description="Why no run goes on; null while one does.")

@@ -55,6 +55,23 @@ def test_a_sweep_says_what_is_spent_and_what_becomes_of_each_run(site: TestClien
     assert "paused by its sweep" in row_of(html, shared.arm)
 
 
+def test_odds_are_called_the_arms_where_one_has_several_seeds(
+    site: TestClient, sessions: Sessions, shared: Seeded
+) -> None:
+    alone = text_of(site.get(f"/sweeps/{shared.sweep}").text)
+    assert "P(best)" in alone
+    assert "P(best arm)" not in alone
+    with sessions.begin() as session:
+        row = session.get_one(SweepComparison, shared.sweep)
+        assert row.allocation is not None
+        runs = [one | {"seed_of": "control"} for one in row.allocation["runs"]]
+        row.allocation = row.allocation | {"runs": runs}
+    html = site.get(f"/sweeps/{shared.sweep}").text
+    assert "P(best arm)" in text_of(html)
+    assert 'data-label="P(best arm)"' in html
+    assert "P(best)<" not in html
+
+
 def test_before_the_first_plan_it_says_what_is_to_come(
     site: TestClient, sessions: Sessions, clock: Clock, seeded: Seeded
 ) -> None:

@@ -30,7 +30,7 @@ from worker.compare import compare_sweep
 from worker.refit import refit
 
 LATER = START + timedelta(hours=1)
-CEILINGS = {"control": 0.60, "higher": 0.62, "lower": 0.35}
+CEILINGS = {"control": 0.60, "higher": 0.62, "lower": 0.35, "top": 0.70}
 
 
 def curve(arm: str) -> Any:
@@ -123,6 +123,42 @@ def test_a_run_on_its_way_is_left_alone_and_one_that_arrived_is_thought_over(
         "higher": ("pause", "paused", False),
         "lower": ("pause", "running", False),  # the place is the control's
     }
+
+
+def test_an_arm_of_several_seeds_is_chosen_by_their_mean(sessions: Sessions, settings: Settings) -> None:
+    points = dict.fromkeys(CEILINGS, 24)
+    sweep_id, runs = begin(sessions, points, top={"arm": "mixed"}, lower={"arm": "mixed", "seed": 1})
+    said = allocate(sessions, settings, sweep_id)
+    assert said.choice == runs["higher"]
+    told = {one.run_id: one for one in said.runs}
+    assert {arm: told[run_id].seed_of for arm, run_id in runs.items()} == {
+        "control": None,
+        "higher": None,
+        "top": "mixed",
+        "lower": "mixed",
+    }
+    assert told[runs["top"]].p_best == told[runs["lower"]].p_best
+    places = [one.run_id for one in said.runs]
+    assert places.index(runs["lower"]) == places.index(runs["top"]) + 1  # side by side, the higher one first
+    with sessions.begin() as session:
+        session.get_one(Run, runs["top"]).arm = "top"
+    assert allocate(sessions, settings, sweep_id, LATER + timedelta(hours=1)).choice == runs["top"]
+
+
+def test_how_far_seeds_lie_apart_is_the_comparisons(
+    sessions: Sessions, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+    think = worker.allocate.think
+    monkeypatch.setattr(
+        worker.allocate, "think", lambda shared, fits, seed_sd: asked.append(seed_sd) or think(shared, fits, seed_sd)
+    )
+    sweep_id, _ = begin(sessions, {"control": 24, "higher": 24, "top": 24}, top={"arm": "higher", "seed": 1})
+    allocate(sessions, settings, sweep_id)
+    with sessions() as session:
+        row = session.get_one(SweepComparison, sweep_id)
+    assert row.result is not None
+    assert [one.to_dict() for one in asked] == [row.result["seed_spread"]]
 
 
 def test_why_a_run_trains_on_is_told_while_it_does(sessions: Sessions, settings: Settings) -> None:

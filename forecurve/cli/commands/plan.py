@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..given.cores import on_one_core
-from ..given.curves import CurveFile, Range, read_curves, read_long_curves
+from ..given.curves import CurveFile, Range, read_arms, read_long_arms
 from ..showing.figures import HtmlFlag, write_page
 from .fit import PriorChoice
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def plan_command(
     file: CurveFile,
-    budget: Annotated[float, typer.Option("--budget", help="Further compute over all arms together.")],
+    budget: Annotated[float, typer.Option("--budget", help="Further compute over all runs together.")],
     horizon: Annotated[
         float | None, typer.Option("--horizon", help="Compute of a full run, where arms are compared.")
     ] = None,
@@ -32,12 +32,15 @@ def plan_command(
     unit: Annotated[str | None, typer.Option("--unit", help="Unit of compute, e.g. GPU-hours.")] = None,
     range_: Range = None,
     prior: Annotated[
-        PriorChoice, typer.Option("--prior", help="siblings: the arms inform one another; none: each for itself.")
+        PriorChoice, typer.Option("--prior", help="siblings: the runs inform one another; none: each for itself.")
     ] = PriorChoice.siblings,
     html: HtmlFlag = None,
     as_json: Annotated[bool, typer.Option("--json", help="JSON instead of text.")] = False,
 ) -> None:
-    """Plan the next compute of the unfinished arms in FILE: who is likely best, what to run, whom to drop."""
+    """Plan the next compute of the unfinished arms in FILE: which is likely best, what to run, which to drop.
+
+    Seeds of a series are one arm, which is chosen by their mean.
+    """
     on_one_core()
     from forecurve.science import PlanError, plan
 
@@ -47,22 +50,24 @@ def plan_command(
 
     check_compute("--budget", budget)
     check_compute("--horizon", horizon)
-    curves = read_curves(file, unit, range_, series) if series else read_long_curves(file, unit, range_)
+    found = read_arms(file, unit, range_, series) if series else read_long_arms(file, unit, range_)
+    arms = {name: {curve.name: curve for curve in curves} for name, curves in found.items()}
+    curves = [curve for runs in arms.values() for curve in runs.values()]
     check_difference("--delta", delta, curves)
     check_price("--price", price, curves)
     known = "paper" if prior is PriorChoice.paper else "none"
     alone = prior is PriorChoice.none
     try:
-        found = plan(curves, budget, horizon=horizon, delta=delta, price=price, prior=known, siblings=not alone)
+        planned = plan(arms, budget, horizon=horizon, delta=delta, price=price, prior=known, siblings=not alone)
     except PlanError as error:
         flag = "--" if error.field in ("budget", "horizon", "delta", "price") else ""
         raise bad_input(f"{flag}{error}") from error
     if html is not None:
-        write_page(html, "What to run next", [("All arms", found.plot)])
+        write_page(html, "What to run next", [("All arms", planned.plot)])
     if as_json:
-        print_json(found.to_dict())
+        print_json(planned.to_dict())
         return
-    _show(found)
+    _show(planned)
 
 
 def _show(found: Plan) -> None:
@@ -80,9 +85,10 @@ def _show(found: Plan) -> None:
             share_text(arm.p_best),
             "drop" if arm.dominated else arm.misfit or "",
         ]
-        for arm in sorted(found.arms, key=lambda arm: -arm.p_best)
+        for arm in sorted(found.arms, key=lambda arm: (-arm.p_best, arm.called))
     ]
-    print_table(["arm", "now", end, "P(best)", ""], rows, right=["now", "P(best)"])
+    first, best = ("run", "P(best arm)") if found.has_seeds else ("arm", "P(best)")
+    print_table([first, "now", end, best, ""], rows, right=["now", best])
     typer.echo()
     steps = [
         [each.arm, compute_text(each.start), further_text(each.to, each.start), each.kind, each.reason]

@@ -24,11 +24,12 @@ def print_allocation(sweep: Mapping[str, Any]) -> None:
     compared = [run for one in outlooks for run in sweep["runs"] if run["id"] == one]
     others = [run for run in sweep["runs"] if run["id"] not in outlooks]
     end = f"at {compute(shared['horizon'], shared['unit'])} (90 %)"
-    columns = ["run", "now", end, "P(best)", "because"]
+    best = "P(best arm)" if any(one.get("seed_of") for one in shared["runs"]) else "P(best)"
+    columns = ["run", "now", end, best, "because"]
     rows = [_row(run, outlooks.get(run["id"])) for run in [*compared, *others]]
     print(f"\nShared compute: {compute(shared['spent'])} of {as_given(shared['budget'])} {shared['unit']} spent.")
     print(visible(shared["sentence"]))
-    print_table(columns, rows, right=["P(best)"], spare=["because"])
+    print_table(columns, rows, right=[best], spare=["because"])
 
 
 def _row(run: Mapping[str, Any], outlook: Mapping[str, Any] | None) -> list[str]:

@@ -17,6 +17,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from ..arrays import FloatArray, IntArray
+from .worth import arm_means
 
 _PARALLEL = 1e-12
 _MOVES = 4096  # draws of where looks move the means
@@ -63,6 +64,7 @@ class Belief:
         width: of the range of rewards.
         most: what knowing each arm's end exactly would be worth, (K,), where that is less than a Gaussian of its mean
             and variance makes of it; infinite by default.
+        sizes: how many of the runs each arm has, whose mean is what is chosen by (`worth`); one each by default.
     """
 
     def __init__(
@@ -73,8 +75,10 @@ class Belief:
         now: FloatArray,
         width: float = 1.0,
         most: FloatArray | None = None,
+        sizes: Sequence[int] = (),
     ):
         self.size = ends.shape[1]
+        self.sizes = tuple(sizes) or (1,) * self.size
         self.mean = ends.mean(axis=0)
         self.prospects = prospects
         self.now = np.asarray(now, dtype=np.float64).copy()
@@ -92,7 +96,7 @@ class Belief:
         """The knowledge gradient of taking `arm` to its `edge`-th compute."""
         compute = float(self.prospects[arm].edges[edge])
         moved = self._moved(arm, self.columns[arm][self.seen[arm] : edge + 1], self._noise(arm, edge))
-        value = min(knowledge_gradient(self.mean, moved), float(self.most[arm]))
+        value = min(knowledge_gradient(self._of_arms(self.mean), self._of_arms(moved)), float(self.most[arm]))
         return Look(arm, edge, compute, compute - float(self.now[arm]), value)
 
     def best_look(self, most: float, arms: Sequence[int] | None = None) -> Look | None:
@@ -123,8 +127,11 @@ class Belief:
         values, vectors = np.linalg.eigh(moved)
         normal = np.random.default_rng(20251117).standard_normal((_MOVES, self.size))
         shift = (normal * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
-        both = np.concatenate([self.mean + shift, self.mean - shift])
-        return max(float(both.max(axis=1).mean() - self.mean.max()), 0.0)
+        both = self._of_arms(np.concatenate([self.mean + shift, self.mean - shift]))
+        return max(float(both.max(axis=1).mean() - self._of_arms(self.mean).max()), 0.0)
+
+    def _of_arms(self, values: FloatArray) -> FloatArray:
+        return arm_means(values, self.sizes)
 
     def _noise(self, arm: int, edge: int) -> FloatArray:
         return self.prospects[arm].noise[self.seen[arm] : edge + 1]

@@ -1,4 +1,4 @@
-"""What a plan holds of each arm: where it stands among the others, and what it is to be run."""
+"""What a plan holds of each run: where it stands among the others, and how far it is to go."""
 
 from __future__ import annotations
 
@@ -40,18 +40,21 @@ class Allocation:
 
 @dataclass(frozen=True)
 class Outlook:
-    """Where one arm stands among the others.
+    """Where one run stands among the others.
 
     Attributes:
+        arm: its name.
         now: compute spent.
         end: reward at the horizon.
         gain: end minus the reward now.
-        p_best: P(it ends highest).
+        p_best: P(it ends highest). Of one of several seeds this and the next two are its arm's, by the mean of all the
+            seeds that the arm might have.
         p_within_delta: P(it ends within delta of the highest).
         dominated: whether it can be dropped: that is under 5 %, and all that are dropped leave an arm within
             delta of the highest with 95 %.
         identified: share of the precision of its ceiling that comes from its own data.
         misfit: why one sigmoid is the wrong curve, or None.
+        seed_of: the arm of which it is one of several seeds, or None.
     """
 
     arm: str
@@ -63,9 +66,16 @@ class Outlook:
     dominated: bool
     identified: float
     misfit: str | None
+    seed_of: str | None = None
+
+    @property
+    def called(self) -> str:
+        """The name of its arm: its own where that has no other seeds."""
+        return self.arm if self.seed_of is None else self.seed_of
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-safe."""
-        row: dict[str, Any] = {"arm": self.arm, "now": self.now, "end": self.end.to_dict(), "gain": self.gain.to_dict()}
+        row: dict[str, Any] = {"arm": self.arm, "seed_of": self.seed_of, "now": self.now}
+        row |= {"end": self.end.to_dict(), "gain": self.gain.to_dict()}
         row |= {"p_best": self.p_best, "p_within_delta": self.p_within_delta, "dominated": self.dominated}
         return dict(jsonable({**row, "identified_A": self.identified, "misfit": self.misfit}))

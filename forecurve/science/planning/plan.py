@@ -1,8 +1,9 @@
 """Which arms of a sweep to run how far next, with what is left of the compute.
 
-All arms are compared at one compute, the horizon. While choosing now is expected to lose too much, the budget buys
-looks: the arm and the compute with the largest knowledge gradient per unit of compute, each look conditioning the
-next (their results are not known, their precision is). What is left finishes the arm that is then chosen.
+All arms are compared at one compute, the horizon, and one of several seeds by the mean of its runs. While choosing now
+is expected to lose too much, the budget buys looks: the run and the compute with the largest knowledge gradient per
+unit of compute, each look conditioning the next (their results are not known, their precision is). What is left
+finishes the best run of the arm that is then chosen.
 """
 
 from __future__ import annotations
@@ -16,20 +17,22 @@ import numpy as np
 from forecurve.digits import as_given
 
 from ..arrays import FloatArray
+from ..attribution.seeds import CEILING_SPREAD, SeedSpread
 from ..checks import as_float, check_compute, check_difference, check_kind, check_positive, whole_of
 from ..curves.alike import check_one_range, check_one_unit
 from ..curves.curve import Curve
 from ..curves.margins import SETTLED, least_gain
 from ..errors import PlanError
 from ..fitting.fit import Fit
-from ..fitting.given import Runs, fits_of
 from ..posterior.prior import Prior
 from ..values import estimate_of, jsonable
 from .allocating import Room, allocated
 from .dominated import dominated, p_within
+from .groups import Arms, grouped
 from .outlook import Allocation, Outlook
 from .standing import Standing, enter, standing
 from .wording import horizon_text, plan_sentence
+from .worth import arms_of_runs, p_best, worth_of
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -48,10 +51,11 @@ class Plan:
         budget: further compute over all arms.
         horizon: compute at which arms are compared; said with all its digits where `horizon_given`.
         allocation: in the order of doing; the first one is firm, the others are what is expected to follow it.
-        arms: the outlook of each.
-        choice: the arm to take if one had to choose now.
+        arms: the outlook of each run.
+        choice: the run to take if one had to choose now: of the arm with the highest expected end, that which is
+            expected to end highest.
         settled: whether choosing now is expected to lose less than a tenth of delta.
-        expected_regret: what choosing now is expected to lose.
+        expected_regret: what choosing now is expected to lose, as far as these runs will tell.
         value_of_information: how much of that the looks of the plan are expected to save.
         look_again: (arm, compute) after which to plan anew; None when nothing is to be looked at.
         not_run_on: why the choice is not run to the horizon though budget would be left for it; None where it is, is
@@ -97,8 +101,18 @@ class Plan:
         return next(arm for arm in self.arms if arm.arm == self.choice)
 
     @property
+    def chosen_arm(self) -> str:
+        """The arm of the choice, by which it may be one of several seeds."""
+        return self.chosen.called
+
+    @property
+    def has_seeds(self) -> bool:
+        """Whether an arm has several runs, so that what is said of arms differs from what is said of runs."""
+        return any(arm.seed_of is not None for arm in self.arms)
+
+    @property
     def dominated(self) -> tuple[str, ...]:
-        """Arms that can be dropped."""
+        """Runs that can be dropped."""
         return tuple(arm.arm for arm in self.arms if arm.dominated)
 
     def to_dict(self) -> dict[str, Any]:
@@ -114,6 +128,7 @@ class Plan:
                     "price": self.price,
                     "sentence": self.sentence,
                     "choice": self.choice,
+                    "chosen_arm": self.chosen_arm,
                     "expected_gain": self.chosen.gain.to_dict(),
                     "settled": self.settled,
                     "expected_regret": self.expected_regret,
@@ -144,7 +159,7 @@ class Plan:
 
 
 def plan(
-    arms: Runs,
+    arms: Arms,
     budget: float,
     *,
     horizon: float | None = None,
@@ -155,12 +170,14 @@ def plan(
     seed: int = 0,
     going: Mapping[str, float] | None = None,
     closed: Collection[str] = (),
+    seed_sd: float | SeedSpread | None = None,
 ) -> Plan:
     """Plan the next compute of a sweep.
 
     Args:
         arms: unfinished runs, or name -> run: curves of at least 3 evaluations, or their fits; one unit, one range of
-            rewards, distinct names.
+            rewards, distinct names. Of an arm with several seeds name -> its runs, a list or by their own names: arms
+            are then chosen by the mean of their runs, while runs are what is looked at and taken to its end.
         budget: further compute over all arms together.
         horizon: compute at which the arms are compared, that of a full run. By default what the furthest arm would
             reach with half of the budget (the other half being for choosing; with all of it where there is one arm),
@@ -174,22 +191,27 @@ def plan(
             that takes is taken off the budget first.
         closed: names of arms that can be run no further, but to where they are going. They may be the choice, and
             nothing is allocated to them.
+        seed_sd: the sd between seeds of one arm, as `rank` takes it: what few seeds leave open has its share in
+            `p_best`, where an arm has several. No look at these runs tells it, so it is none of what choosing loses.
 
     Raises:
+        CompareError: a seed_sd that cannot be.
         PlanError: no arms, two of one name, mixed units or ranges, an arm that is going or closed and is none of these,
             or a budget, horizon, delta, price, seed or compute that cannot be.
     """
     seed = whole_of("seed", seed, PlanError, SEEDS)
-    fits = fits_of(arms, PlanError, prior)
+    runs = grouped(arms, PlanError, prior)
+    fits = runs.fits
     check_arms(fits)
     _check_numbers(fits, budget=budget, delta=delta, horizon=horizon, price=price)
     under_way = _checked(fits, {} if going is None else going, closed)
     now = np.array([each.curve.now for each in fits])
     budget, price = as_float(budget), None if price is None else as_float(price)
     delta = least_gain(delta, fits[0].curve)
-    end = default_horizon(now, budget) if horizon is None else as_float(horizon)
-    here = standing([enter(each, end) for each in fits], end, siblings=siblings, seed=seed)
-    outlooks = outlooks_of(here, delta)
+    spread = spread_of(seed_sd, fits[0])
+    end = default_horizon(now, budget, len(runs.arms)) if horizon is None else as_float(horizon)
+    here = standing([enter(each, end) for each in fits], end, siblings=siblings, seed=seed, sizes=runs.sizes)
+    outlooks = outlooks_of(here, delta, runs.seed_of, spread, seed)
     room = Room(budget, delta, price, under_way, frozenset(closed))
     found = allocated(here, outlooks, room, horizon_text(end, given=horizon is not None))
     return Plan(
@@ -211,28 +233,53 @@ def plan(
     )
 
 
-def default_horizon(now: FloatArray, budget: float) -> float:
-    """See `plan`. now: compute of each arm, (K,)."""
+def default_horizon(now: FloatArray, budget: float, arms: int) -> float:
+    """See `plan`. now: compute of each run, (K,)."""
     furthest = float(now.max())
-    own = budget if len(now) == 1 else budget / 2
+    own = budget if arms == 1 else budget / 2
     return min(furthest + own, FURTHEST * furthest)
 
 
-def outlooks_of(here: Standing, delta: float) -> tuple[Outlook, ...]:
-    """Each arm among the others."""
-    p_best, within, dropped = here.p_best, p_within(here.ends, delta), dominated(here.ends, delta)
-    ends = here.told_ends
+def spread_of(seed_sd: float | SeedSpread | None, fit: Fit) -> SeedSpread:
+    """Between seeds of one arm, as given or as attribution guesses; the fit is any run's."""
+    return SeedSpread.of(seed_sd, CEILING_SPREAD.scaled(fit.curve.width))
+
+
+def _worth(here: Standing, spread: SeedSpread, seed: int) -> FloatArray:
+    """Joint draws of what the arms are worth, (S, A): as `rank` has them where one has several seeds, else the ends of
+    these very runs."""
+    if max(here.sizes) == 1:
+        return here.ends
+    return worth_of(here.ends, here.sizes, spread, np.random.default_rng(seed + 2))
+
+
+def outlooks_of(
+    here: Standing, delta: float, seed_of: Sequence[str | None], spread: SeedSpread, seed: int = 0
+) -> tuple[Outlook, ...]:
+    """Each run among the others.
+
+    Args:
+        here: K runs of A arms.
+        delta: see `plan`.
+        seed_of: of each run the arm that has others as well, (K,).
+        spread: of the ceiling between seeds.
+        seed: of the drawing of that.
+    """
+    worth = _worth(here, spread, seed)
+    best, within, dropped = p_best(worth), p_within(worth, delta), dominated(worth, delta)
+    arms, ends = arms_of_runs(here.sizes), here.told_ends
     return tuple(
         Outlook(
             arm=each.curve.name,
             now=float(here.now[at]),
             end=estimate_of(ends[:, at]),
             gain=estimate_of(here.told_gain(at, here.now[at], max(here.now[at], here.horizon))),
-            p_best=float(p_best[at]),
-            p_within_delta=float(within[at]),
-            dominated=bool(dropped[at]),
+            p_best=float(best[arms[at]]),
+            p_within_delta=float(within[arms[at]]),
+            dominated=bool(dropped[arms[at]]),
             identified=each.identified["A"],
             misfit=each.misfit,
+            seed_of=seed_of[at],
         )
         for at, each in enumerate(here.fits)
     )

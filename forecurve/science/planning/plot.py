@@ -26,6 +26,7 @@ def plot(plan: Plan) -> go.Figure:
         ImportError: plotly is not installed.
     """
     arms = sorted(plan.arms, key=lambda arm: arm.end.median)
+    best = "P(best arm)" if plan.has_seeds else "P(best)"
     figure = sheet(2, horizontal_spacing=0.05)
     figure.add_scatter(
         x=[arm.end.median for arm in arms],
@@ -40,7 +41,7 @@ def plot(plan: Plan) -> go.Figure:
             "color": QUIET,
         },
         mode="markers+text",
-        text=[f"P(best) {share_text(arm.p_best)}" for arm in arms],
+        text=[f"{best} {share_text(arm.p_best)}" for arm in arms],
         textposition="top center",
         textfont={"size": 11, "color": QUIET},
         marker={"color": [QUIET if arm.dominated else BLUE for arm in arms], "size": 9},

@@ -13,10 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import FloatArray, IntArray
 from ..attribution import SeedSpread
 from ..attribution.runs import runs_of
-from ..attribution.seeds import CEILING_SPREAD
 from ..checks import as_float, check_kind, whole_of
 from ..curves.curve import Curve
 from ..curves.margins import least_gain
@@ -26,9 +24,10 @@ from ..fitting.given import fits_of
 from ..values import Estimate, estimate_of
 from ..wording import names_text, share_text
 from .dominated import dominated, p_within
-from .plan import SEEDS, check_alike, check_amounts
+from .plan import SEEDS, check_alike, check_amounts, spread_of
 from .standing import enter, standing
 from .wording import horizon_text
+from .worth import firsts, p_best, worth_of
 
 _NAMED = 0.1  # an arm that is less likely than this to be the best is not named beside it
 _MOST_NAMED = 3
@@ -99,14 +98,16 @@ def rank(
     curve = every[0].curve
     check_amounts(curve, horizon=horizon, delta=delta)
     horizon = as_float(horizon)
-    here = standing([enter(one, horizon) for one in every], horizon, siblings=siblings, seed=seed)
-    spread = SeedSpread.of(seed_sd, CEILING_SPREAD.scaled(curve.width))
+    spread = spread_of(seed_sd, every[0])
     sizes = [len(fits) for fits in groups.values()]
-    worth, told = (_worth(ends, sizes, spread, np.random.default_rng(seed + 2)) for ends in (here.ends, here.told_ends))
+    here = standing([enter(one, horizon) for one in every], horizon, siblings=siblings, seed=seed, sizes=sizes)
+    worth, told = (
+        worth_of(ends, sizes, spread, np.random.default_rng(seed + 2)) for ends in (here.ends, here.told_ends)
+    )
     least = least_gain(delta, curve)
     within, dropped = p_within(worth, least), dominated(worth, least)
-    best = np.bincount(worth.argmax(axis=1), minlength=len(groups)) / len(worth)
-    fallen = np.add.reduceat(here.fallen.astype(int), _firsts(sizes))
+    best = p_best(worth)
+    fallen = np.add.reduceat(here.fallen.astype(int), firsts(sizes))
     ranks = [
         Rank(
             name,
@@ -142,17 +143,3 @@ def ranking_sentence(ranks: Sequence[Rank], horizon: float, unit: str, *, given:
     said += f" Dominated: {names_text(dominated)}." if dominated else ""
     fallen = [f"{one.fallen} of {one.runs} of {one.arm}" for one in ranks if one.fallen]
     return f"{said} Runs that fell count: {names_text(fallen, _MOST_NAMED)}." if fallen else said
-
-
-def _worth(ends: FloatArray, sizes: Sequence[int], spread: SeedSpread, rng: np.random.Generator) -> FloatArray:
-    """Draws of the arms' means over all seeds that they might have, (S, arms), given those of their runs' ends."""
-    means = np.add.reduceat(ends, _firsts(sizes), axis=1) / np.array(sizes)
-    tau = np.full(len(means), spread.sd)
-    if not spread.known:
-        tau *= np.sqrt(spread.dof / rng.chisquare(spread.dof, len(means)))
-    return np.asarray(means + tau[:, None] / np.sqrt(sizes) * rng.standard_normal(means.shape))
-
-
-def _firsts(sizes: Sequence[int]) -> IntArray:
-    """The place of each arm's first run among all."""
-    return np.cumsum([0, *sizes[:-1]], dtype=np.int64)

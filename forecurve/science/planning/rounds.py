@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from ..attribution.seeds import SeedSpread
+from ..curves.curve import Curve
 from ..departures.misfit import FALLEN
 from ..fitting.fit import Fit
 from .plan import Plan, plan
@@ -38,12 +40,14 @@ class Runner:
         closed: nothing more can be asked of it: it is over, or somebody else says what becomes of it. One that is
             closed and has no forecast is left out.
         bound: compute to which somebody else lets it train; of a closed run only.
+        arm: of which it is a seed, by the mean of which it is chosen; by itself where it has none.
     """
 
     fit: Fit | None
     goes_to: float | None = None
     closed: bool = False
     bound: float | None = None
+    arm: str | None = None
 
     def is_before(self, compute: float) -> bool:
         """Whether it cannot be forecast yet, or has not come to this compute."""
@@ -74,7 +78,13 @@ class Round:
 
 
 def next_round(
-    runners: Mapping[str, Runner], left: float, horizon: float, places: int, *, delta: float | None = None
+    runners: Mapping[str, Runner],
+    left: float,
+    horizon: float,
+    places: int,
+    *,
+    delta: float | None = None,
+    seed_sd: float | SeedSpread | None = None,
 ) -> Round:
     """Which runs train on now.
 
@@ -84,13 +94,13 @@ def next_round(
         horizon: compute of a full run.
         places: how many runs may train at once; at least one does. Runs that cannot be forecast yet are all told to go:
             whoever lets them train lets them wait for a place.
-        delta: see `plan`.
+        delta, seed_sd: see `plan`.
 
     Raises:
-        PlanError: see `plan`.
+        CompareError, PlanError: see `plan`.
     """
     if is_spent(left, horizon):
-        return last_round(runners, horizon, SPENT, delta=delta)
+        return last_round(runners, horizon, SPENT, delta=delta, seed_sd=seed_sd)
     young = [name for name, one in runners.items() if not one.closed and one.is_before(_FIRST * horizon)]
     if young:
         return Round(_on_the_way(runners) | dict.fromkeys(young, UNTIL_FORECAST))
@@ -98,23 +108,38 @@ def next_round(
     if not fits:
         return Round({}, over="no run can be forecast")
     if not any(fit.curve.now < horizon for fit in fits.values()):
-        return last_round(runners, horizon, "every run is at its end", delta=delta)
+        return last_round(runners, horizon, "every run is at its end", delta=delta, seed_sd=seed_sd)
     closed = [name for name in fits if runners[name].closed]
     going = _going(runners, horizon)
     found = plan(
-        fits,
+        _by_arm(runners),
         left,
         horizon=horizon,
         delta=delta,
         going=going | _bound(runners),
         closed=closed,
+        seed_sd=seed_sd,
     )
     return _round(found, runners, going, places)
 
 
-def last_round(runners: Mapping[str, Runner], horizon: float, over: str, *, delta: float | None = None) -> Round:
-    """How the runs stand where none is to go on, `over` saying why."""
-    return Round({}, plan=_last_plan(_fits(runners), horizon, delta), over=over)
+def last_round(
+    runners: Mapping[str, Runner],
+    horizon: float,
+    over: str,
+    *,
+    delta: float | None = None,
+    seed_sd: float | SeedSpread | None = None,
+) -> Round:
+    """How the runs stand where none is to go on, `over` saying why. Runs that all went beyond the horizon, as each does
+    by a part of a step, are compared where the first of them is: compute that nobody gave, and that is told in short.
+    """
+    fits = _fits(runners)
+    if not fits:
+        return Round({}, over=over)
+    end = max(horizon, min(fit.curve.now for fit in fits.values()))
+    found = plan(_by_arm(runners), _NOTHING * end, horizon=end, delta=delta, seed_sd=seed_sd)
+    return Round({}, plan=replace(found, horizon_given=end == horizon), over=over)
 
 
 def is_spent(left: float, horizon: float) -> bool:
@@ -126,13 +151,13 @@ def _fits(runners: Mapping[str, Runner]) -> dict[str, Fit]:
     return {name: one.fit for name, one in runners.items() if one.fit is not None}
 
 
-def _last_plan(fits: Mapping[str, Fit], horizon: float, delta: float | None) -> Plan | None:
-    """Which run is chosen, where nothing is left to allocate. Runs that all went beyond the horizon, as each does by a
-    part of a step, are compared where the first of them is: compute that nobody gave, and that is told in short."""
-    if not fits:
-        return None
-    end = max(horizon, min(fit.curve.now for fit in fits.values()))
-    return replace(plan(fits, _NOTHING * end, horizon=end, delta=delta), horizon_given=end == horizon)
+def _by_arm(runners: Mapping[str, Runner]) -> dict[str, dict[str, Curve | Fit]]:
+    """Runs that can be forecast, by their names, of each arm."""
+    arms: dict[str, dict[str, Curve | Fit]] = {}
+    for name, fit in _fits(runners).items():
+        arm = runners[name].arm
+        arms.setdefault(name if arm is None else arm, {})[name] = fit
+    return arms
 
 
 def _on_the_way(runners: Mapping[str, Runner]) -> dict[str, float]:

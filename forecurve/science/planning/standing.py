@@ -23,6 +23,7 @@ from ..values import spread
 from .belief import Belief, Look, Prospect
 from .pooling import JOINT_DRAWS, joint_draws
 from .told import in_order_of, told
+from .worth import arm_means, arms_of_runs
 
 if TYPE_CHECKING:
     from ..fitting.fit import Fit
@@ -44,6 +45,7 @@ class Standing:
         prospects: where each arm may be looked at again, K of them.
         middles: joint draws of its rewards between two of those places, (S, G) each.
         together: whether arms inform one another in these draws.
+        sizes: how many of the runs each arm has (`worth`), A of them; one each by default.
     """
 
     fits: tuple[Fit, ...]
@@ -54,6 +56,11 @@ class Standing:
     prospects: tuple[Prospect, ...]
     middles: tuple[FloatArray, ...]
     together: bool
+    sizes: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.sizes:
+            object.__setattr__(self, "sizes", (1,) * len(self.fits))
 
     def reordered(self, order: Sequence[int]) -> Standing:
         """The same with the arms in another order."""
@@ -69,22 +76,24 @@ class Standing:
         )
 
     @property
-    def best(self) -> int:
-        """The arm with the highest expected end; of several the first by name."""
-        expected = np.round(self.ends.mean(axis=0) / self.fits[0].curve.width, _SAME_DIGITS)
-        names = {int(at): self.fits[at].curve.name for at in np.flatnonzero(expected == expected.max())}
-        return min(names, key=lambda at: names[at])
+    def worth(self) -> FloatArray:
+        """Joint draws of the arms' ends, the means of their runs', (S, A)."""
+        return arm_means(self.ends, self.sizes)
 
     @property
-    def p_best(self) -> FloatArray:
-        """P(this arm ends highest), (K,); sums to 1. Arms that end alike, at the end of the range say, share a draw."""
-        highest = self.ends == self.ends.max(axis=1, keepdims=True)
-        return np.asarray((highest / highest.sum(axis=1, keepdims=True)).mean(axis=0))
+    def best(self) -> int:
+        """The run with the highest expected end of the arm that has it; of several the first by name."""
+        own, arms = (
+            np.round(ends.mean(axis=0) / self.fits[0].curve.width, _SAME_DIGITS) for ends in (self.ends, self.worth)
+        )
+        of_arm = arms[arms_of_runs(self.sizes)]
+        return min(range(len(self.fits)), key=lambda at: (-of_arm[at], -own[at], self.fits[at].curve.name))
 
     @property
     def expected_regret(self) -> float:
-        """E[highest end] - highest expected end: what choosing now is expected to lose."""
-        return float(self.ends.max(axis=1).mean() - self.ends.mean(axis=0).max())
+        """E[highest end of an arm] - highest expected one: what choosing now is expected to lose."""
+        worth = self.worth
+        return float(worth.max(axis=1).mean() - worth.mean(axis=0).max())
 
     @property
     def fallen(self) -> BoolArray:
@@ -144,14 +153,16 @@ class Standing:
         """What further evaluations would tell."""
         most = np.where([not fit.withheld for fit in self.fits], np.inf, self._perfect_knowledge)
         width = self.fits[0].curve.width
-        return Belief(self.ends, list(self.middles), list(self.prospects), self.now, width, most)
+        return Belief(self.ends, list(self.middles), list(self.prospects), self.now, width, most, self.sizes)
 
     @property
     def _perfect_knowledge(self) -> FloatArray:
-        """What knowing one arm's end exactly would gain in the choice, if it told nothing of the others, (K,)."""
-        means = self.ends.mean(axis=0)
-        rest = [float(np.delete(means, at).max(initial=-np.inf)) for at in range(len(means))]
-        return np.asarray(np.maximum(self.ends, rest).mean(axis=0) - means.max())
+        """What knowing one run's end exactly would gain in the choice, if it told nothing of the others, (K,)."""
+        means, arms = self.worth.mean(axis=0), arms_of_runs(self.sizes)
+        rest = [float(np.delete(means, arm).max(initial=-np.inf)) for arm in arms]
+        share = 1 / np.array(self.sizes)[arms]  # of a run in its arm
+        others = means[arms] - share * self.ends.mean(axis=0)
+        return np.asarray(np.maximum(share * self.ends + others, rest).mean(axis=0) - means.max())
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,7 +207,14 @@ def _noise_now(fit: Fit) -> float:
     return change.last_level()[1] if falls_on(change.later) else evaluation_noise(change.later)
 
 
-def standing(entrants: Sequence[Entrant], horizon: float, *, siblings: bool = True, seed: int = 0) -> Standing:
+def standing(
+    entrants: Sequence[Entrant],
+    horizon: float,
+    *,
+    siblings: bool = True,
+    seed: int = 0,
+    sizes: Sequence[int] = (),
+) -> Standing:
     """Joint draws of where the arms end.
 
     Args:
@@ -204,20 +222,23 @@ def standing(entrants: Sequence[Entrant], horizon: float, *, siblings: bool = Tr
         horizon: compute at which the arms are compared; the curve of an arm beyond it is read there.
         siblings: let the arms inform one another.
         seed: of the drawing, in which the order of the arms has no say.
+        sizes: see `Standing`.
     """
     order = sorted(range(len(entrants)), key=lambda at: place_of(entrants[at].fit.curve))
-    here = _standing([entrants[at] for at in order], horizon, siblings, seed)
-    return here.reordered([order.index(at) for at in range(len(order))])
+    arms = arms_of_runs(sizes or [1] * len(order))[order].tolist()
+    here = _standing([entrants[at] for at in order], arms, horizon, siblings, seed)
+    return replace(here.reordered([order.index(at) for at in range(len(order))]), sizes=tuple(sizes))
 
 
-def _standing(entrants: Sequence[Entrant], horizon: float, siblings: bool, seed: int) -> Standing:
+def _standing(entrants: Sequence[Entrant], arms: Sequence[int], horizon: float, siblings: bool, seed: int) -> Standing:
     fits = [arm.fit for arm in entrants]
     now = np.array([fit.curve.now for fit in fits])
     grids = [_middles(arm.fit.curve.now, arm.prospect) for arm in entrants]
     described = [at for at, fit in enumerate(fits) if not fit.withheld]  # the others' curves tell nothing of anybody
-    joint = joint_draws([fits[at] for at in described], siblings=siblings, seed=seed)
+    of_arm = [arms[at] for at in described]
+    joint = joint_draws([fits[at] for at in described], siblings=siblings, seed=seed, arms=of_arm)
     tables = {
-        at: _doubted(fits[at], joint.arm(place, np.concatenate([[now[at], horizon], grids[at]])))
+        at: _doubted(fits[at], joint.run(place, np.concatenate([[now[at], horizon], grids[at]])))
         for place, at in enumerate(described)
     }
     rng = np.random.default_rng(seed + 1)

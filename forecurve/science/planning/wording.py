@@ -22,10 +22,11 @@ def plan_sentence(plan: Plan) -> str:
     """Who is likely best, what to run next, and who can be dropped."""
     where, lead = f"{horizon_text(plan.horizon, given=plan.horizon_given)} {plan.unit}", plan.chosen
     doubt = "" if reaches(lead.now, plan.horizon) else _caveat(lead)  # where it stands is known, whatever its curve
-    if len(plan.arms) == 1:
+    if len({arm.called for arm in plan.arms}) == 1:
         reached = lead.now + plan.budget
         short = "" if reaches(reached, plan.horizon) else f"; the budget ends at {compute_text(reached)}"
-        return f"{lead.arm} is the only arm: {gain_text(lead.gain)} expected to {where}{short}{doubt}{_stays(plan)}."
+        only = f"{lead.called} is the only arm{'' if lead.seed_of is None else f', {lead.arm} its best run'}"
+        return f"{only}: {gain_text(lead.gain)} expected to {where}{short}{doubt}{_stays(plan)}."
     head = f"{_leads(plan, where)}{doubt}"
     if plan.settled:
         act = f"choosing it now is expected to lose less than {as_given(SETTLED * plan.delta)}"
@@ -58,25 +59,31 @@ def horizon_text(horizon: float, *, given: bool) -> str:
 def _leads(plan: Plan, where: str) -> str:
     """Which arm is chosen: that with the highest expected end, which need not be the likeliest to end highest."""
     lead, likeliest = plan.chosen, max(plan.arms, key=lambda arm: arm.p_best)
+    seeds = sum(arm.called == lead.called for arm in plan.arms)
+    mean = f", the mean of {seeds} seeds" if seeds > 1 else ""
     if share_text(lead.p_best) == share_text(likeliest.p_best):
-        return f"{lead.arm} ends highest at {where} with {share_text(lead.p_best)}"
-    odds = f"{lead.arm} with {share_text(lead.p_best)}, {likeliest.arm} with {share_text(likeliest.p_best)}"
-    return f"{lead.arm} has the highest expected end at {where}; {odds} to end highest"
+        return f"{lead.called}{mean and f'{mean},'} ends highest at {where} with {share_text(lead.p_best)}"
+    odds = f"{lead.called} with {share_text(lead.p_best)}, {likeliest.called} with {share_text(likeliest.p_best)}"
+    return f"{lead.called} has the highest expected end at {where}{mean}; {odds} to end highest"
 
 
 def _dropped(arms: tuple[Outlook, ...]) -> str:
-    names = [arm.arm for arm in arms if arm.dominated]
+    names = list(dict.fromkeys(arm.called for arm in arms if arm.dominated))
     if not names:
         return "; no arm can be dropped yet"
-    shown = ", ".join(names) if len(names) <= _NAMED else f"{len(names)} of {len(arms)} arms"
+    every = len({arm.called for arm in arms})
+    shown = ", ".join(names) if len(names) <= _NAMED else f"{len(names)} of {every} arms"
     return f"; {shown} can be dropped"
 
 
 def look_reason(arms: tuple[Outlook, ...], arm: int, best: int, value: float) -> str:
-    """Why an arm is run on before the choice."""
+    """Why a run goes on before the choice."""
     own = arms[arm]
-    odds = f"{share_text(own.p_best)} to end highest"
-    role = f"the present choice ({odds})" if arm == best else f"may pass {arms[best].arm} ({odds})"
+    odds = f"{'' if own.seed_of is None else 'its arm '}{share_text(own.p_best)} to end highest"
+    if own.called == arms[best].called:
+        role = f"{'the' if arm == best else 'a seed of the'} present choice ({odds})"
+    else:
+        role = f"may pass {arms[best].called} ({odds})"
     return f"{role}; knowing it better is worth {mean_text(value)} of expected reward at the end{_caveat(own)}"
 
 
@@ -87,7 +94,8 @@ def _caveat(own: Outlook) -> str:
 
 
 def finish_reason(own: Outlook, gain: Estimate, start: float, to: float, short_of: str, unit: str) -> str:
-    """Why the chosen arm is run on, and as far as that: `gain` is what it is expected to gain on the way. `short_of` is
+    """Why the choice is run on, and as far as that: `gain` is what it is expected to gain on the way. `short_of` is
     the horizon in words where the budget does not reach it, else empty."""
     short = short_of and f"; the budget does not reach {short_of}"
-    return f"the choice: {gain_text(gain)} expected on the way to {further_text(to, start)} {unit}{short}{_caveat(own)}"
+    role = "the choice" if own.seed_of is None else f"the best run of {own.seed_of}, the choice"
+    return f"{role}: {gain_text(gain)} expected on the way to {further_text(to, start)} {unit}{short}{_caveat(own)}"

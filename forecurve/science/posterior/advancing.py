@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..arrays import FloatArray, IntArray
+from ..arrays import BoolArray, FloatArray, IntArray
 from ..compiled import compiled
 from .elementary import exps
 from .kernels import FAR, Factors, Filtered, LatticeSums, Odds, filter_loop, filter_rows, sums_rows
@@ -39,12 +39,13 @@ class Wanted(NamedTuple):
 
     Attributes:
         alive: hypotheses, (L,).
-        outer: rows of the lattice that finer nodes lie in, see `Lattice`.
+        outer, edges: rows of the lattice that finer nodes lie in, and what its edges are; see `Lattice`.
         beforehand: of those hypotheses, with the new evaluation counted; -inf where a node is left out.
     """
 
     alive: IntArray
     outer: int
+    edges: BoolArray
     beforehand: Beforehand
 
 
@@ -76,9 +77,9 @@ class After(NamedTuple):
 
 
 class MassShape(NamedTuple):
-    """How the mass lies: its share at nodes that lie too far apart for it (see `patches`), and in the first and last
-    row and column of the lattice as it was laid; and by how much the new evaluation speaks for one node against
-    another, among those that carried the mass."""
+    """How the mass lies: its share at nodes that lie too far apart for it (see `patches`), and at the edges of the
+    lattice (`Lattice.edges`); and by how much the new evaluation speaks for one node against another, among those that
+    carried the mass."""
 
     coarse: float
     low_b: float
@@ -150,10 +151,10 @@ def _advance_loop(
             few[2, a, n] = few_before[2, a, n] + e * qy
             few[3, a, n] = s + k * e
     mass_loop(LatticeSums(few[0], few[1], few[2], few[3]), after.few_totals, wanted.beforehand, after.masses)
-    _spread_loop(before.nodes, after.masses.nodes, wanted.outer, columns, spread)
+    _spread_loop(before.nodes, after.masses.nodes, wanted.outer, columns, wanted.edges, spread)
 
 
-def _spread_loop(before: Any, nodes: Any, rows: Any, columns: Any, spread: Any) -> None:
+def _spread_loop(before: Any, nodes: Any, rows: Any, columns: Any, edges: Any, spread: Any) -> None:
     coarse = np.zeros(len(nodes), dtype=np.bool_)
     coarse_loop(nodes, rows, columns, coarse)
     mass = nodes - nodes.max()
@@ -166,15 +167,12 @@ def _spread_loop(before: Any, nodes: Any, rows: Any, columns: Any, spread: Any) 
             rough += mass[k]
         if before[k] > carried:
             least, most = min(least, nodes[k] - before[k]), max(most, nodes[k] - before[k])
-    low_b, high_b, low_mid, high_mid = 0.0, 0.0, 0.0, 0.0
-    for j in range(columns):
-        low_b += mass[j]
-        high_b += mass[(rows - 1) * columns + j]
-    for i in range(rows):
-        low_mid += mass[i * columns]
-        high_mid += mass[(i + 1) * columns - 1]
     spread[0] = rough / total
-    spread[1], spread[2], spread[3], spread[4] = low_b / total, high_b / total, low_mid / total, high_mid / total
+    for e in range(4):
+        spread[1 + e] = 0.0
+        for k in range(len(mass)):
+            if edges[e, k]:
+                spread[1 + e] += mass[k] / total
     spread[5] = most - least
 
 
@@ -193,16 +191,14 @@ def _advance_rows(
     after.few_totals[:] = alive.sums
     sums_rows(Odds.of(np.array([log_c]), factors), False, alive, sums)
     mass_rows(sums, alive.sums, wanted.beforehand, after.masses)
-    _spread_rows(before.nodes, after.masses.nodes, wanted.outer, factors.middle.shape[1], spread)
+    _spread_rows(before.nodes, after.masses.nodes, wanted.outer, factors.middle.shape[1], wanted.edges, spread)
 
 
-def _spread_rows(before: Any, nodes: Any, rows: Any, columns: Any, spread: Any) -> None:
+def _spread_rows(before: Any, nodes: Any, rows: Any, columns: Any, edges: Any, spread: Any) -> None:
     """`_spread_loop`, all at once."""
     coarse = np.zeros(len(nodes), dtype=bool)
     coarse_rows(nodes, rows, columns, coarse)
     mass = np.exp(nodes - nodes.max())
-    outer = mass[: rows * columns].reshape(rows, columns)
-    edges = outer[0].sum(), outer[-1].sum(), outer[:, 0].sum(), outer[:, -1].sum()
-    spread[:5] = np.array([mass[coarse].sum(), *edges]) / mass.sum()
+    spread[:5] = np.array([mass[coarse].sum(), *(edges @ mass)]) / mass.sum()
     carried = before > before.max() - CARRIED
     spread[5] = np.ptp(nodes[carried] - before[carried])

@@ -170,7 +170,8 @@ def _lacking(problem: Problem, table: Table) -> FloatArray:
     if peaks is None or not len(peaks.cuts):
         return np.empty((2, 0))
     size, cells = len(peaks.cuts), np.tile(np.sqrt(peaks.areas), (2, 1))  # one node a peak, which stands for its area
-    lattice = Lattice(peaks.nodes[0], peaks.nodes[1][:, None], cells, size, np.zeros(size, dtype=bool))
+    nothing, edges = np.zeros(size, dtype=bool), np.zeros((4, size), dtype=bool)
+    lattice = Lattice(peaks.nodes[0], peaks.nodes[1][:, None], cells, size, nothing, edges)
     early = np.array([guess.early for guess in problem.setting.hypotheses])
     theirs = tabulate(problem, lattice, np.arange(len(early))).masses.pairs
     ours, total = table.masses.pairs, log_sum(table.masses.nodes)

@@ -36,6 +36,8 @@ class Lattice:
         cells: distance to the next row and to the next node of each row, (2, R).
         outer: rows of the lattice as it was laid, which come first.
         replaced: nodes in whose place there are finer ones, (R * COLUMNS,).
+        edges: nodes of the first and last row and of the first and last column as it was laid, and finer ones in their
+            place, (4, R * COLUMNS).
     """
 
     log_b: FloatArray
@@ -43,12 +45,16 @@ class Lattice:
     cells: FloatArray
     outer: int
     replaced: BoolArray
+    edges: BoolArray
 
     @classmethod
     def plain(cls, log_b: FloatArray, log_mid: FloatArray) -> Lattice:
         """Evenly spaced rows, (R,), of evenly spaced nodes, (R, COLUMNS)."""
         cell = np.array([[log_b[1] - log_b[0]], [log_mid[0, 1] - log_mid[0, 0]]])
-        return cls(log_b, log_mid, cell.repeat(len(log_b), axis=1), len(log_b), np.zeros(log_mid.size, dtype=bool))
+        edges = np.zeros((4, *log_mid.shape), dtype=bool)
+        edges[0, 0] = edges[1, -1] = edges[2, :, 0] = edges[3, :, -1] = True
+        nothing, edges = np.zeros(log_mid.size, dtype=bool), edges.reshape(4, -1)
+        return cls(log_b, log_mid, cell.repeat(len(log_b), axis=1), len(log_b), nothing, edges)
 
     @cached_property
     def nodes(self) -> FloatArray:

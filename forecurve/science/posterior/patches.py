@@ -62,21 +62,25 @@ def patched(lattice: Lattice, tiles: BoolArray) -> tuple[Lattice, Lattice]:
     block, across, along = np.nonzero(tiles)
     rows = ((block * ROWS + across * _TILE)[:, None] + np.arange(_TILE)).ravel()  # every row of every tile
     left = np.repeat(along * _TILE, _TILE)
+    columns = left[:, None] + np.arange(_TILE)
     replaced = lattice.replaced.reshape(-1, COLUMNS).copy()
-    replaced[rows[:, None], left[:, None] + np.arange(_TILE)] = True
+    replaced[rows[:, None], columns] = True
     tall, wide = lattice.cells[:, rows]
     within = centres(-0.5, 0.5, _FINER)
     log_b = (lattice.log_b[rows, None] + tall[:, None] * within).ravel()
     middle = lattice.log_mid[rows, left] + wide * (_TILE - 1) / 2
     log_mid = middle[:, None] + (wide * _TILE)[:, None] * centres(-0.5, 0.5, COLUMNS)
     log_mid, cells = np.repeat(log_mid, _FINER, axis=0), np.repeat(lattice.cells[:, rows] / _FINER, _FINER, axis=1)
-    fine = Lattice(log_b, log_mid, cells, 0, np.zeros(log_mid.size, dtype=bool))
+    edges = lattice.edges.reshape(4, -1, COLUMNS)[:, rows[:, None], columns]
+    edges = edges.repeat(_FINER, axis=1).repeat(_FINER, axis=2)
+    fine = Lattice(log_b, log_mid, cells, 0, np.zeros(log_mid.size, dtype=bool), edges.reshape(4, -1))
     whole = Lattice(
         np.concatenate([lattice.log_b, log_b]),
         np.concatenate([lattice.log_mid, log_mid]),
         np.concatenate([lattice.cells, cells], axis=1),
         lattice.outer,
         np.concatenate([replaced.ravel(), fine.replaced]),
+        np.concatenate([lattice.edges, fine.edges], axis=1),
     )
     return whole, fine
 

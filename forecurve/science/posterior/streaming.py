@@ -160,7 +160,8 @@ def _new(setting: Setting, curve: Curve, tick: float) -> New:
 
 def _advanced(fit: Fit, setting: Setting, stream: Stream, new: New) -> tuple[After, MassShape]:
     survey = stream.survey
-    wanted = Wanted(survey.alive, survey.lattice.outer, Beforehand.of(setting, survey.log_weights, survey.priors))
+    beforehand = Beforehand.of(setting, survey.log_weights, survey.priors)
+    wanted = Wanted(survey.alive, survey.lattice.outer, survey.lattice.edges, beforehand)
     known = Known(stream.few, stream.totals, stream.last, fit.table.masses.nodes)
     return advance(known, new, survey.lattice.factors, setting.wandering, wanted)
 

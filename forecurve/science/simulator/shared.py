@@ -84,7 +84,8 @@ def rounds_of(sweep: Sweep, budget: float, places: int, forecasts: Forecasts | N
 
 def _runner(state: State, arm: int, goes_to: dict[str, float], forecasts: Forecasts) -> Runner:
     fit = forecasts.fit(state, arm) if state.points[arm] >= FIRST else None
-    return Runner(fit, goes_to.get(state.sweep.tracks[arm].name), closed=state.finished(arm))
+    track = state.sweep.tracks[arm]
+    return Runner(fit, goes_to.get(track.name), closed=state.finished(arm), arm=track.arm)
 
 
 def _stepped(state: State, arms: list[int]) -> float:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -35,6 +35,8 @@ SPREADS = {
     "table": Spread((0.619, 0.61, 8.20), (0.038, 0.22, 0.63), (-0.39, 0.51)),
     "siblings": Spread((0.610, 0.61, 7.85), (0.02, 0.15, 0.25), (0.0, 0.0)),
 }
+SEED_SPREAD = np.array([0.0125, 0.1, 0.2])  # sd of A, ln B, ln C_mid between seeds; the paper's runs differ so in A
+START = 0.2
 START_SD = 0.01  # arms of one sweep start from one checkpoint; its measured pass rate differs a little
 
 
@@ -45,10 +47,13 @@ class Track:
     Attributes:
         curve: all of its evaluations.
         final: what it is worth at the end: the true curve where that is known, else the mean of the last evaluations.
+            Of a seed that is what its arm is worth.
+        arm: of which it is one of several seeds; None where it is an arm by itself.
     """
 
     curve: Curve
     final: float
+    arm: str | None = None
 
     @property
     def name(self) -> str:
@@ -122,17 +127,39 @@ def synthetic_sweep(
     noise: str = "ar",
     horizon: float = 16_000.0,
     evaluations: int = 40,
+    seeds: int = 1,
 ) -> Sweep:
-    """Arms drawn from a named spread of `SPREADS`, evaluated every horizon / evaluations; reproducible by seed."""
+    """Arms drawn from a named spread of `SPREADS`, evaluated every horizon / evaluations; reproducible by seed.
+
+    Args:
+        seeds: runs of an arm. Where it has several, they are drawn about it (`SEED_SPREAD`).
+    """
     rng = np.random.default_rng([seed, arms, evaluations])
     thetas = SPREADS[spread].draw(rng, arms)
     thetas[:, 0] = np.clip(thetas[:, 0], 0.3, 0.95)
-    starts = 0.2 + START_SD * rng.standard_normal(arms)
+    if seeds > 1:
+        return Sweep(tuple(_seeded(thetas, seeds, rng, noise, horizon, evaluations)), horizon)
+    starts = START + START_SD * rng.standard_normal(arms)
     tracks = [
         synthetic_run(theta, start, rng, horizon=horizon, evaluations=evaluations, noise=noise, name=f"arm {at + 1}")
         for at, (theta, start) in enumerate(zip(thetas, starts, strict=True))
     ]
     return Sweep(tuple(tracks), horizon)
+
+
+def _seeded(
+    thetas: FloatArray, seeds: int, rng: np.random.Generator, noise: str, horizon: float, evaluations: int
+) -> Iterator[Track]:
+    """The runs of arms, (A, 3), each with so many seeds. What an arm is worth is its own curve, which no seed has
+    exactly."""
+    for arm, theta in enumerate(thetas):
+        A, B, C_mid = theta[0], np.exp(theta[1]), np.exp(theta[2])
+        final = float(START + (A - START) / (1 + (C_mid / horizon) ** B))
+        for seed in range(seeds):
+            own, start = theta + SEED_SPREAD * rng.standard_normal(3), START + START_SD * rng.standard_normal()
+            name = f"arm {arm + 1} s{seed + 1}"
+            run = synthetic_run(own, start, rng, horizon=horizon, evaluations=evaluations, noise=noise, name=name)
+            yield replace(run, final=final, arm=f"arm {arm + 1}")
 
 
 def recorded_sweep(curves: Sequence[Curve], *, horizon: float | None = None) -> Sweep:

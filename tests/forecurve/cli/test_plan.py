@@ -83,3 +83,40 @@ def test_bad_input_is_one_line_and_exit_2(
     forecurve: Forecurve, file: Path, arguments: list[str], says: tuple[str, str]
 ) -> None:
     forecurve("plan", file, *arguments).check_is_bad_input(says)
+
+
+@pytest.fixture
+def seeded(tmp_path: Path) -> Path:
+    """The highest run is one of the arm whose other seed is low."""
+    path = tmp_path / "seeded.csv"
+    lines = ["series,compute,reward,prompts,samples,seed"]
+    for name, seed, ceiling in (("even", 1, 0.6), ("even", 2, 0.6), ("uneven", 1, 0.66), ("uneven", 2, 0.48)):
+        compute = np.linspace(4, 60, 15)
+        reward = 0.2 + (ceiling - 0.2) / (1 + (30 / compute) ** 1.7)
+        reward = reward + np.random.default_rng(seed).normal(0, 0.003, 15)
+        lines += [f"{name},{c},{r:.5f},1000,16,{seed}" for c, r in zip(compute, reward, strict=True)]
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def test_seeds_of_a_series_are_one_arm(forecurve: Forecurve, seeded: Path) -> None:
+    asked = ["plan", seeded, "--budget", "300", "--horizon", "200"]
+    body = json.loads(forecurve(*asked, "--json").out)
+    assert body["chosen_arm"] == "even"
+    assert body["choice"] in ("even (seed 1)", "even (seed 2)")
+    assert [row["seed_of"] for row in body["arms"]] == ["even", "even", "uneven", "uneven"]
+    shown = forecurve(*asked).out
+    assert shown.split()[:2] == ["run", "now"]
+    assert "P(best arm)" in shown
+    assert "even, the mean of 2 seeds, ends highest at 200 compute units" in shown
+
+
+def test_a_seed_that_is_asked_for_keeps_its_name(forecurve: Forecurve, seeded: Path) -> None:
+    asked = ["--series", "uneven (seed 1)", "--series", "even", "--budget", "300", "--json"]
+    body = json.loads(forecurve("plan", seeded, *asked).out)
+    assert [(row["arm"], row["seed_of"]) for row in body["arms"]] == [
+        ("even (seed 1)", "even"),
+        ("even (seed 2)", "even"),
+        ("uneven (seed 1)", None),
+    ]
+    assert body["choice"] == body["chosen_arm"] == "uneven (seed 1)"

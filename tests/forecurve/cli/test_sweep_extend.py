@@ -66,6 +66,9 @@ def test_what_would_decide_an_arm_is_shown_and_queued(
     assert f"To decide no-cispo (2 runs, 10 CPU-seconds): {command}" in shown
     assert forecurve(*command.split()[1:]).code == 0
     assert names(forecurve, sweep) == ["control s1", "no-cispo s1"]
+    shown = [line.split()[:2] for line in forecurve("sweep", "show", "ablation").out.splitlines()]
+    assert shown[1] == ["arm", "seed"]
+    assert shown[5:7] == [["control", "1"], ["no-cispo", "1"]]
     again = forecurve("sweep", "add-seeds", "ablation", "--decide", "no-cispo")
     assert (again.code, "on their way" in again.err) == (1, True)
     assert "To decide" not in forecurve("sweep", "show", "ablation").out

@@ -12,7 +12,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session, sessionmaker
 
 from server.runs.models import Run
-from server.sweeps.models import Sweep
+from server.sweeps.models import Sweep, SweepComparison
 from tests.web import seeding
 
 from .conftest import Forecurve
@@ -75,6 +75,18 @@ def test_a_sweep_shows_what_becomes_of_each_run(
     assert f"sweep       {sweep['id']}, which shares its compute: held at 30 CPU-seconds" in held
     data = forecurve("sweep", "show", "ablation", "--json").json["allocation"]
     assert [one["run_id"] for one in data["runs"]] == [ids["control"], ids["no-cispo"]]
+
+
+def test_odds_are_the_arms_where_one_has_several_seeds(
+    forecurve: Forecurve, sweep: dict[str, Any], sessions: sessionmaker[Session]
+) -> None:
+    plan(sessions, sweep)
+    with sessions.begin() as session:
+        row = session.get_one(SweepComparison, sweep["id"])
+        assert row.allocation is not None
+        runs = [one | {"seed_of": "control"} for one in row.allocation["runs"]]
+        row.allocation = row.allocation | {"runs": runs}
+    assert "P(best arm)" in forecurve("sweep", "show", "ablation").out
 
 
 def test_what_a_person_asks_of_a_run_is_told(

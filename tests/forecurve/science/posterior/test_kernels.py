@@ -139,7 +139,8 @@ def test_a_step_of_a_stream_is_the_last_step_of_a_whole_pass() -> None:
     step = RNG.normal(0.0, 1.0, LOG_MID.size)
     known = Known(np.stack(nearly)[:, alive], nearly_totals, last, masses.nodes - step)
     new = New(LOG_C[-1], REWARD[-1], 1.3, TICKS[-1])
-    after, spread = advance(known, new, lattice.factors, (ETA, RHO), Wanted(alive, lattice.outer, beforehand))
+    wanted = Wanted(alive, lattice.outer, lattice.edges, beforehand)
+    after, spread = advance(known, new, lattice.factors, (ETA, RHO), wanted)
     np.testing.assert_allclose(after.few, np.stack(few), rtol=1e-9, atol=1e-12)
     inverse, gain, decay, one, reward = after.filtered
     waited = Filtered(inverse, gain, decay, one, reward, after.totals, after.last)

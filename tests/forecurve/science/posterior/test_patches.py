@@ -74,6 +74,20 @@ def test_finer_nodes_take_up_the_area_of_those_in_whose_place_they_are() -> None
     assert np.ptp(twice.log_b[-ROWS:]) < np.ptp(lattice.log_b) / 15
 
 
+def test_finer_nodes_at_an_edge_take_up_its_area() -> None:
+    lattice = first_lattice(BOX)
+    tiles = np.zeros((1, 4, 4), dtype=bool)
+    tiles[0, 3, 1] = tiles[0, 0, 0] = True
+    once, _ = patched(lattice, tiles)
+    deeper = np.zeros((3, 4, 4), dtype=bool)
+    deeper[1, 0, 0] = deeper[2, 3, 3] = True  # of the first tile, which comes first, and of the other
+    twice, _ = patched(once, deeper)
+    for finer in (once, twice):
+        areas = np.exp(finer.log_areas(BOX)).ravel()
+        assert finer.edges @ areas == pytest.approx(AREA / 20)
+        assert (finer.edges & ~finer.replaced)[:, 400:].any(axis=1).tolist() == [True, True, True, False]
+
+
 def test_finer_nodes_follow_a_bent_row() -> None:
     """Rows are shifted along a ridge, and what takes a row's place is shifted as far."""
     rows = np.linspace(-1.0, 1.0, ROWS)

@@ -69,6 +69,18 @@ def test_midpoints_that_grow_possible_as_compute_grows_are_known_to_the_stream()
     assert max(apart) < 0.05  # 0.21 where the box of midpoints stays what it was
 
 
+def test_the_edge_of_a_lattice_is_heeded_where_finer_nodes_lie_there() -> None:
+    compute = 2.0 ** np.arange(12)
+    reward = sigmoid(compute, 0.65, 1.5, 3000, 0.25) + np.random.default_rng(5).normal(0, 0.008, 12)
+    streamed, apart = fit(Curve(compute[:9], reward[:9], prompts=2000, samples=1), prior="paper"), []
+    assert not streamed.table.lattice.plainly_laid
+    for point in zip(compute[9:], reward[9:], strict=True):
+        streamed = streamed.update(point)
+        again = fit(streamed.curve, prior="paper")
+        apart.append([_distance(streamed, again, name) for name in ("A", "C_mid")])
+    assert np.max(apart) < 0.05  # 0.36 where only nodes of the lattice as it was laid are asked
+
+
 def test_parameters_of_the_lattice_do_not_jump_by_its_rows() -> None:
     """Where a stream keeps its lattice and refits lay others, what they say is the same."""
     whole = _run(seed=1)
