@@ -86,7 +86,7 @@ def read_shared(
     left = sweep.budget_compute - spent_by(runs)
     horizon, places = horizon_of(runs), settings.max_concurrent_runs
     reasons = {one["run_id"]: one["reason"] for one in said["runs"] if one["reason"]}
-    over = None if any(map(_is_ours, runs)) else _stands(said["over"], left, horizon)
+    over = None if any(map(_is_ours, runs)) else _stands(said["over"] if seen else NONE_OURS, left, horizon)
     return Shared(sweep_id, sweep.budget_compute, left, horizon, places, seen, reasons, over)
 
 

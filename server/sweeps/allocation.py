@@ -133,9 +133,12 @@ def check_may_grow(session: Session, sweep: Sweep, further: int) -> None:
 
 
 def _hand_over(runs: Sequence[Run], *, to_sweep: bool) -> None:
-    """Whatever a person wants of a run already stands."""
+    """Whatever a person wants of a run already stands. Who ended one that is over stays known: those that their sweep
+    stopped may still be the best."""
     for run in runs:
-        theirs = is_over(run) or run.executor == "external" or run.desired_state != DesiredState.RUN
+        if is_over(run):
+            continue
+        theirs = run.executor == "external" or run.desired_state != DesiredState.RUN
         run.allocated = to_sweep and not theirs
         run.goes_to = UNTIL_FORECAST if run.allocated else None
         run.version += 1  # whoever decided on what was wanted before must decide anew

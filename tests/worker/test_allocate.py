@@ -289,6 +289,23 @@ def test_a_sweep_that_is_over_goes_on_with_a_further_run(sessions: Sessions, set
     assert said.sentence == "Every run trains until it can be forecast: 2 of 3 can be."
 
 
+def test_who_stopped_a_run_is_known_after_another_policy(sessions: Sessions, settings: Settings) -> None:
+    sweep_id, runs = begin(sessions, {"control": 5, "higher": 9}, budget=20.0)
+    allocate(sessions, settings, sweep_id)
+    end(sessions, runs)
+    for policy in ("advise", "allocate"):
+        with sessions.begin() as session:
+            change_sweep(session, sweep_id, SweepChange(policy=policy), actor="tok", now=LATER)
+    said = allocate(sessions, settings, sweep_id, LATER + timedelta(hours=1))
+    assert {one.run_id for one in said.runs} == set(runs.values())
+
+
+def test_where_only_runs_of_their_users_are_left_that_is_said(sessions: Sessions, settings: Settings) -> None:
+    theirs = PAUSED | {"allocated": False}
+    sweep_id, _ = begin(sessions, {"control": 5, "higher": 9}, control=theirs, higher=theirs)
+    assert allocate(sessions, settings, sweep_id).over == "each is over, or left to its user"
+
+
 def test_without_a_control_it_is_allocated_all_the_same(sessions: Sessions, settings: Settings) -> None:
     sweep_id, _ = begin(sessions, {"higher": 5, "lower": 5})
     said = allocate(sessions, settings, sweep_id)
