@@ -243,7 +243,9 @@ class AllocationView(BaseModel):
         description="Id of the run that is expected to end highest, of the arm that is; null before all are known."
     )
     settled: bool = Field(description="Whether choosing it now is expected to lose next to nothing.")
-    expected_regret: float | None = Field(description="What choosing it now is expected to lose.")
+    expected_regret: float | None = Field(
+        description="What choosing it now is expected to lose, as far as its runs will tell."
+    )
     over: str | None = Field(description="Why no run goes on; null while one does.")
     runs: list[AllocatedRun] = Field(description="Those that are compared, the likeliest best first.")
     sentence: str
