@@ -90,6 +90,11 @@ def test_another_control_is_a_choice_in_the_url(site: TestClient, seeded: Seeded
     assert (refused.status_code, "is none of the runs" in refused.text) == (422, True)
 
 
+def test_runs_may_be_named_as_the_api_names_them(site: TestClient, seeded: Seeded, lower: str) -> None:
+    ours, theirs = (site.get(f"/compare?{name}={seeded.control}&{name}={lower}").text for name in ("run", "run_id"))
+    assert text_of(ours) == text_of(theirs)
+
+
 def test_runs_are_taken_out_and_added(site: TestClient, seeded: Seeded, lower: str) -> None:
     html = site.get(url(seeded.control, lower, seeded.arm, control=lower)).text
     out = dict(re.findall(r'<tr id="(run_\w+)".*?class="remove" href="([^"]+)"', html, flags=re.S))

@@ -41,10 +41,11 @@ class Part:
 def show_comparison(
     page: AnyPage,
     run: Annotated[list[str] | None, Query()] = None,
+    run_id: Annotated[list[str] | None, Query()] = None,  # as the API has it
     control: str | None = None,
     sort: str | None = None,
 ) -> HTMLResponse:
-    asked = list(dict.fromkeys(run or []))
+    asked = list(dict.fromkeys([*(run or []), *(run_id or [])]))
     if len(asked) > MOST_RUNS:
         first = compare_url(asked[:MOST_RUNS], control)
         answer = page.render("compare_many.html", asked=asked, most=MOST_RUNS, first=first)

@@ -89,11 +89,11 @@ def _dropped(arms: tuple[Outlook, ...]) -> str:
 def look_reason(arms: tuple[Outlook, ...], arm: int, best: int, value: float) -> str:
     """Why a run goes on before the choice."""
     own = arms[arm]
-    odds = f"{'' if own.seed_of is None else 'its arm '}{share_text(own.p_best)} to end highest"
+    odds = f"{share_text(own.p_best)} to end highest"
     if own.called == arms[best].called:
-        role = f"{'the' if arm == best else 'a seed of the'} present choice ({odds})"
+        role = f"the present choice ({odds})" if arm == best else f"a seed of the present choice ({odds})"
     else:
-        role = f"may pass {arms[best].called} ({odds})"
+        role = f"{'' if own.seed_of is None else 'its arm, '}with {odds}, may pass {arms[best].called}"
     return f"{role}; knowing it better is worth {mean_text(value)} of expected reward at the end{_caveat(own)}"
 
 
