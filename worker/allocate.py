@@ -118,9 +118,13 @@ def _ends(run: Run) -> bool:
 
 
 def _names(runs: Sequence[Run]) -> dict[str, str]:
-    """By id, a name that no other run of the sweep has: people may have given two the same."""
-    often = Counter(run.name for run in runs)
-    return {run.id: run.name if often[run.name] == 1 else f"{run.name} ({run.id})" for run in runs}
+    """By id, a name that no other run of the sweep has, nor another arm of several: people may have given it twice."""
+    often, seeds = Counter(run.name for run in runs), Counter(run.arm for run in runs)
+
+    def is_own(run: Run) -> bool:
+        return often[run.name] == 1 and (run.name == run.arm or seeds[run.name] < 2)
+
+    return {run.id: run.name if is_own(run) else f"{run.name} ({run.id})" for run in runs}
 
 
 def _seen(run: Run, name: str, entrant: Entrant) -> _Seen:

@@ -261,7 +261,9 @@ def test_what_was_said_at_the_end_stands_while_runs_stop(sessions: Sessions, set
     sweep_id, runs = begin(sessions, {"control": 5, "higher": 9}, budget=20.0)
     allocate(sessions, settings, sweep_id)
     with sessions.begin() as session:  # asked to stop, it ends with an evaluation
-        add_evaluations(session, session.get_one(Run, runs["higher"]), COMPUTE[9:10], curve("higher")[9:10], first_step=90)
+        add_evaluations(
+            session, session.get_one(Run, runs["higher"]), COMPUTE[9:10], curve("higher")[9:10], first_step=90
+        )
     said = allocate(sessions, settings, sweep_id, LATER + timedelta(hours=1))
     assert (said.choice, said.over) == (runs["higher"], "the budget is spent")
     assert {one.run_id for one in said.runs} == set(runs.values())
@@ -351,6 +353,14 @@ def test_two_runs_of_one_name_are_two(sessions: Sessions, settings: Settings) ->
     sweep_id, runs = begin(sessions, {"control": 5, "higher": 5, "lower": 5}, **same)
     said = allocate(sessions, settings, sweep_id)
     assert {one.run_id for one in said.runs} == set(runs.values())
+
+
+def test_a_run_that_is_called_as_another_arm_is_told_from_it(sessions: Sessions, settings: Settings) -> None:
+    seeds = {"control": {"name": "control s0"}, "higher": {"name": "control s1", "arm": "control"}}
+    sweep_id, runs = begin(sessions, {"control": 24, "higher": 24, "top": 24}, top={"name": "control"}, **seeds)
+    said = allocate(sessions, settings, sweep_id)
+    assert said.sentence.startswith(f"control ({runs['top']}) ends highest at 100 GPU-hours with ")
+    assert [one.seed_of for one in said.runs] == [None, "control", "control"]
 
 
 def test_a_run_that_changed_meanwhile_is_left_for_the_next_time(
@@ -532,4 +542,3 @@ def test_a_held_run_that_a_person_pauses_has_the_others_thought_over(sessions: S
     with sessions.begin() as session:
         pausing.pause_run(session, runs["higher"], actor="tok", reason=None, now=LATER)
     assert dirty_at(sessions, sweep_id) is not None
-

@@ -217,6 +217,8 @@ def test_a_seed_is_not_stopped_for_another_one_of_its_arm() -> None:
         ({"a": [FITS[0], "b"]}, "arms['a']"),
         ({"a": 7}, "arms['a']"),
         ({"a": {"x": FITS[0]}, "b": {"x": FITS[1]}}, "'x' twice"),
+        ({"a": {"x": FITS[0], "y": FITS[1]}, "b": {"a": FITS[2]}}, "'a' twice"),  # a run that is called as an arm
+        ({1: FITS[:2], "1": FITS[2:]}, "'1' twice"),
     ],
 )
 def test_what_is_no_arm_is_refused(arms: object, message: str) -> None:
