@@ -54,7 +54,7 @@ class Shared:
 
 @dataclass(frozen=True)
 class _Seen:
-    """A run; `name` is its own among those of the sweep."""
+    """A run; `name` is its own among those of the sweep. `is_over`: it is, or its sweep has asked it to stop."""
 
     id: str
     name: str
@@ -109,13 +109,22 @@ def _may_be_chosen(run: Run) -> bool:
     """Not one that failed, or that a person stopped or paused."""
     if is_over(run):
         return run.status == Status.SUCCEEDED or (run.status == Status.STOPPED and run.allocated)
-    return run.desired_state == DesiredState.RUN or _is_ours(run)
+    return run.desired_state == DesiredState.RUN or run.allocated
+
+
+def _ends(run: Run) -> bool:
+    """Whether it is over, or will be: a run that its sweep has asked to stop stands among the others meanwhile, too."""
+    return is_over(run) or run.desired_state not in UNASKED
 
 
 def _names(runs: Sequence[Run]) -> dict[str, str]:
-    """By id, a name that no other run of the sweep has: people may have given two the same."""
-    often = Counter(run.name for run in runs)
-    return {run.id: run.name if often[run.name] == 1 else f"{run.name} ({run.id})" for run in runs}
+    """By id, a name that no other run of the sweep has, nor another arm of several: people may have given it twice."""
+    often, seeds = Counter(run.name for run in runs), Counter(run.arm for run in runs)
+
+    def is_own(run: Run) -> bool:
+        return often[run.name] == 1 and (run.name == run.arm or seeds[run.name] < 2)
+
+    return {run.id: run.name if is_own(run) else f"{run.name} ({run.id})" for run in runs}
 
 
 def _seen(run: Run, name: str, entrant: Entrant) -> _Seen:
@@ -126,7 +135,7 @@ def _seen(run: Run, name: str, entrant: Entrant) -> _Seen:
         version=run.version,
         allocated=run.allocated,
         trains=not is_over(run) and run.desired_state == DesiredState.RUN,
-        is_over=is_over(run),
+        is_over=_ends(run),
         goes_to=run.goes_to,
         budget=run.budget_compute,
         has_curve=len(rising(entrant.points)) >= MIN_POINTS,

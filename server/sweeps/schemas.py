@@ -226,7 +226,7 @@ class AllocatedRun(BaseModel):
 
     run_id: str
     end: Interval = Field(description="Its reward at the horizon.")
-    p_best: float = Field(description="Probability that it ends highest; of one of several seeds, that its arm does.")
+    p_best: float = Field(description="Probability that it ends highest; where an arm has several seeds, its arm.")
     dominated: bool = Field(description="Whether it, or its arm, could be dropped.")
     seed_of: str | None = Field(None, description="Arm of which it is one of several seeds; null where it has none.")
     reason: str | None = Field(description="Why it trains on, as said when it was let on; null of a run that is held.")
@@ -242,7 +242,9 @@ class AllocationView(BaseModel):
     choice: str | None = Field(
         description="Id of the run that is expected to end highest, of the arm that is; null before all are known."
     )
-    settled: bool = Field(description="Whether choosing it now is expected to lose next to nothing.")
+    settled: bool = Field(
+        description="Whether choosing it now is expected to lose next to nothing, as far as its runs will tell."
+    )
     expected_regret: float | None = Field(
         description="What choosing it now is expected to lose, as far as its runs will tell."
     )

@@ -257,6 +257,42 @@ def test_why_it_is_over_stands_and_what_runs_reported_since_counts(sessions: Ses
     assert again.sentence.endswith("No run goes on: the budget is spent.")
 
 
+def test_what_was_said_at_the_end_stands_while_runs_stop(sessions: Sessions, settings: Settings) -> None:
+    sweep_id, runs = begin(sessions, {"control": 5, "higher": 9}, budget=20.0)
+    allocate(sessions, settings, sweep_id)
+    with sessions.begin() as session:  # asked to stop, it ends with an evaluation
+        add_evaluations(
+            session, session.get_one(Run, runs["higher"]), COMPUTE[9:10], curve("higher")[9:10], first_step=90
+        )
+    said = allocate(sessions, settings, sweep_id, LATER + timedelta(hours=1))
+    assert (said.choice, said.over) == (runs["higher"], "the budget is spent")
+    assert {one.run_id for one in said.runs} == set(runs.values())
+    assert dirty_at(sessions, sweep_id) is None
+    end(sessions, {"control": runs["control"]})  # one is sooner over than the other
+    again = allocate(sessions, settings, sweep_id, LATER + timedelta(hours=2))
+    assert (again.choice, again.over, len(again.runs)) == (runs["higher"], "the budget is spent", 2)
+
+
+def test_runs_that_are_asked_to_stop_are_not_let_on_beside_a_further_one(
+    sessions: Sessions, settings: Settings
+) -> None:
+    sweep_id, runs = begin(sessions, {"control": 5, "higher": 9}, budget=20.0)
+    allocate(sessions, settings, sweep_id)
+    with sessions.begin() as session:
+        change_sweep(session, sweep_id, SweepChange(budget_compute=300.0), actor="tok", now=LATER)
+        further = make_run(session, name="top", arm="top", sweep_id=sweep_id, allocated=True, goes_to=0.0)
+        add_evaluations(session, further, COMPUTE[:5], curve("top")[:5])
+        runs |= {"top": further.id}
+    said = allocate(sessions, settings, sweep_id, LATER + timedelta(hours=1))
+    assert {one.run_id for one in said.runs} == set(runs.values())
+    assert [one.run_id for one in said.runs if one.reason] == [runs["top"]]
+    assert {arm: state[0] for arm, state in states(sessions, runs).items()} == {
+        "control": "stop",
+        "higher": "stop",
+        "top": "run",
+    }
+
+
 def end(sessions: Sessions, runs: Mapping[str, str]) -> None:
     """Stop those runs, as they were asked to."""
     with sessions.begin() as session:
@@ -317,6 +353,14 @@ def test_two_runs_of_one_name_are_two(sessions: Sessions, settings: Settings) ->
     sweep_id, runs = begin(sessions, {"control": 5, "higher": 5, "lower": 5}, **same)
     said = allocate(sessions, settings, sweep_id)
     assert {one.run_id for one in said.runs} == set(runs.values())
+
+
+def test_a_run_that_is_called_as_another_arm_is_told_from_it(sessions: Sessions, settings: Settings) -> None:
+    seeds = {"control": {"name": "control s0"}, "higher": {"name": "control s1", "arm": "control"}}
+    sweep_id, runs = begin(sessions, {"control": 24, "higher": 24, "top": 24}, top={"name": "control"}, **seeds)
+    said = allocate(sessions, settings, sweep_id)
+    assert said.sentence.startswith(f"control ({runs['top']}) ends highest at 100 GPU-hours with ")
+    assert [one.seed_of for one in said.runs] == [None, "control", "control"]
 
 
 def test_a_run_that_changed_meanwhile_is_left_for_the_next_time(

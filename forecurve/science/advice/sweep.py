@@ -64,7 +64,7 @@ def advise_sweep(
     delta = least_gain(delta, fits[0].curve)
     horizon = 2 * max(fit.curve.now for fit in fits) if budget is None else as_float(budget)
     here = standing([enter(fit, horizon) for fit in fits], horizon, siblings=siblings, sizes=runs.sizes)
-    outlooks = outlooks_of(here, delta, runs.seed_of, worth_draws(here, spread_of(seed_sd, fits[0])))
+    outlooks = outlooks_of(here, delta, runs.seed_of, worth_draws(here, runs.arms, spread_of(seed_sd, fits[0])))
     where = f"{compute_text(horizon) if budget is None else as_given(horizon)} {fits[0].unit}"
     best = outlooks[int(np.argmax([arm.p_best for arm in outlooks]))]
     return {

@@ -40,19 +40,30 @@ class Grouped:
 
 
 def grouped(arms: Arms, error: type[FieldError], prior: str | Prior = "none") -> Grouped:
-    """What `plan` takes, as runs; what is none, or an arm without any, is refused by `error`."""
+    """What `plan` takes, as runs; what is none, an arm without any, or one of two that are called alike, is refused by
+    `error`."""
     check_kind("arms", arms, (Sequence, Mapping), "pass a list of runs, or name -> run or its seeds", error)
     if not isinstance(arms, Mapping) or all(isinstance(one, Curve | Fit) for one in arms.values()):
         fits = fits_of(arms, error, prior)  # type: ignore[arg-type]
         return Grouped(fits, tuple(fit.curve.name for fit in fits), (1,) * len(fits))
+    _check_distinct([str(name) for name in arms], error)
     own = {str(name): _runs(str(name), given, error) for name, given in arms.items()}
     often = Counter(_name(one) for runs in own.values() if not isinstance(runs, Mapping) for one in runs)
     named = {
         arm: runs if isinstance(runs, Mapping) else dict(zip(_names(arm, runs, often), runs, strict=True))
         for arm, runs in own.items()
     }
+    # a run that is its arm's only one goes by its own name, which may be another arm's
+    _check_distinct([arm if len(runs) > 1 else str(next(iter(runs))) for arm, runs in named.items()], error)
     flat = [fits_of({name: one}, error, prior)[0] for runs in named.values() for name, one in runs.items()]
     return Grouped(flat, tuple(named), tuple(len(runs) for runs in named.values()))
+
+
+def _check_distinct(called: Sequence[str], error: type[FieldError]) -> None:
+    """That no two arms are called alike."""
+    twice = sorted(name for name, often in Counter(called).items() if often > 1)
+    if twice:
+        raise error("arms", f"{twice[0]!r} twice", "names must be distinct", "name every arm, and no run after another")
 
 
 def _runs(arm: str, given: object, error: type[FieldError]) -> list[Curve | Fit] | Mapping[str, Curve | Fit]:

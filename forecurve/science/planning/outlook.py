@@ -47,8 +47,8 @@ class Outlook:
         now: compute spent.
         end: reward at the horizon.
         gain: end minus the reward now.
-        p_best: P(it ends highest). Of one of several seeds this and the next two are its arm's, by the mean of all the
-            seeds that the arm might have.
+        p_best: P(it ends highest). Where an arm has several seeds this and the next two are of arms, by the mean of all
+            the seeds that each might have.
         p_within_delta: P(it ends within delta of the highest).
         dominated: whether it can be dropped: that is under 5 %, and all that are dropped leave an arm within
             delta of the highest with 95 %.

@@ -214,7 +214,7 @@ def plan(
     spread = spread_of(seed_sd, fits[0])
     end = default_horizon(now, budget, len(runs.arms)) if horizon is None else as_float(horizon)
     here = standing([enter(each, end) for each in fits], end, siblings=siblings, seed=seed, sizes=runs.sizes)
-    worth = worth_draws(here, spread, seed)
+    worth = worth_draws(here, runs.arms, spread, seed)
     outlooks = outlooks_of(here, delta, runs.seed_of, worth)
     room = Room(budget, delta, price, under_way, frozenset(closed))
     found = allocated(here, outlooks, room, horizon_text(end, given=horizon is not None))
@@ -250,12 +250,12 @@ def spread_of(seed_sd: float | SeedSpread | None, fit: Fit) -> SeedSpread:
     return SeedSpread.of(seed_sd, CEILING_SPREAD.scaled(fit.curve.width))
 
 
-def worth_draws(here: Standing, spread: SeedSpread, seed: int = 0) -> FloatArray:
-    """Joint draws of what the arms are worth, (S, A): as `rank` has them where one has several seeds, else the ends of
-    these very runs."""
+def worth_draws(here: Standing, names: Sequence[str], spread: SeedSpread, seed: int = 0) -> FloatArray:
+    """Joint draws of what the arms, of these names, are worth, (S, A): as `rank` has them where one has several seeds,
+    else the ends of these very runs."""
     if max(here.sizes) == 1:
         return here.ends
-    return worth_of(here.ends, here.sizes, spread, np.random.default_rng(seed + 2))
+    return worth_of(here.ends, here.sizes, names, spread, np.random.default_rng(seed + 2))
 
 
 def outlooks_of(here: Standing, delta: float, seed_of: Sequence[str | None], worth: FloatArray) -> tuple[Outlook, ...]:

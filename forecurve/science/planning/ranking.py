@@ -102,7 +102,8 @@ def rank(
     sizes = [len(fits) for fits in groups.values()]
     here = standing([enter(one, horizon) for one in every], horizon, siblings=siblings, seed=seed, sizes=sizes)
     worth, told = (
-        worth_of(ends, sizes, spread, np.random.default_rng(seed + 2)) for ends in (here.ends, here.told_ends)
+        worth_of(ends, sizes, list(groups), spread, np.random.default_rng(seed + 2))
+        for ends in (here.ends, here.told_ends)
     )
     least = least_gain(delta, curve)
     within, dropped = p_within(worth, least), dominated(worth, least)

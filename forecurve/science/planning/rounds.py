@@ -212,4 +212,4 @@ def _why_over(found: Plan) -> str:
         return f"{found.choice} is not run on, as {found.not_run_on}"
     if reaches(found.chosen.now, found.horizon):
         return f"{found.choice} is at its end"
-    return "the budget is spent"
+    return SPENT

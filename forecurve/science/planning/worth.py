@@ -50,10 +50,16 @@ def regret_of(worth: FloatArray) -> float:
     return float(worth.max(axis=1).mean() - worth.mean(axis=0).max())
 
 
-def worth_of(ends: FloatArray, sizes: Sequence[int], spread: SeedSpread, rng: np.random.Generator) -> FloatArray:
-    """Draws of the arms' means over all seeds that they might have, (S, A), given those of their runs' ends, (S, K)."""
+def worth_of(
+    ends: FloatArray, sizes: Sequence[int], names: Sequence[str], spread: SeedSpread, rng: np.random.Generator
+) -> FloatArray:
+    """Draws of the arms' means over all seeds that they might have, (S, A), given those of their runs' ends, (S, K).
+    They go by the arms' names, so that the order in which arms come has no say."""
     means = arm_means(ends, sizes)
     tau = np.full(len(means), spread.sd)
     if not spread.known:
         tau *= np.sqrt(spread.dof / rng.chisquare(spread.dof, len(means)))
-    return np.asarray(means + tau[:, None] / np.sqrt(sizes) * rng.standard_normal(means.shape))
+    order = sorted(range(len(names)), key=lambda at: names[at])
+    normal = np.empty(means.shape)
+    normal[:, order] = rng.standard_normal(means.shape)
+    return np.asarray(means + tau[:, None] / np.sqrt(sizes) * normal)

@@ -68,9 +68,19 @@ def test_the_odds_of_arms_are_those_of_the_ranking() -> None:
         }
         for arm in ("even", "uneven"):
             own = by_name(found, f"{arm} s0")
-            assert own.p_best == pytest.approx(ranked[arm].p_best, abs=0.03)
-            assert own.p_within_delta == pytest.approx(ranked[arm].p_within_delta, abs=0.03)
+            assert own.p_best == ranked[arm].p_best
+            assert own.p_within_delta == ranked[arm].p_within_delta
             assert own.dominated == ranked[arm].dominated
+
+
+def test_the_order_of_arms_and_of_their_seeds_has_no_say() -> None:
+    arms = {name: dict(reversed(runs.items())) for name, runs in reversed(CLOSE.items())}
+    given, turned = (plan(some, PLENTY, horizon=HORIZON) for some in (CLOSE, arms))
+    assert {one.arm: one for one in turned.arms} == {one.arm: one for one in given.arms}
+    assert turned.sentence == given.sentence
+    assert turned.regret_with_seeds == pytest.approx(given.regret_with_seeds, rel=1e-9)
+    ours, theirs = (advise_sweep(some, budget=HORIZON) for some in (CLOSE, arms))
+    assert {name: one.numbers for name, one in theirs.items()} == {name: one.numbers for name, one in ours.items()}
 
 
 def test_what_seeds_leave_open_is_no_regret_of_choosing_now() -> None:
@@ -207,6 +217,8 @@ def test_a_seed_is_not_stopped_for_another_one_of_its_arm() -> None:
         ({"a": [FITS[0], "b"]}, "arms['a']"),
         ({"a": 7}, "arms['a']"),
         ({"a": {"x": FITS[0]}, "b": {"x": FITS[1]}}, "'x' twice"),
+        ({"a": {"x": FITS[0], "y": FITS[1]}, "b": {"a": FITS[2]}}, "'a' twice"),  # a run that is called as an arm
+        ({1: FITS[:2], "1": FITS[2:]}, "'1' twice"),
     ],
 )
 def test_what_is_no_arm_is_refused(arms: object, message: str) -> None:
