@@ -89,8 +89,9 @@ def compare(
 
 
 def _in_order(fits: Mapping[str, Sequence[Fit]]) -> list[str]:
-    """The arms as draws are made for them, whichever was given first."""
-    return sorted(fits, key=lambda name: min(place_of(one.curve) for one in fits[name]))
+    """The arms as draws are made for them, whichever was given first, by all their runs: arms may share one, as runs
+    that never moved look alike."""
+    return sorted(fits, key=lambda name: sorted(place_of(one.curve) for one in fits[name]))
 
 
 def _fits(name: str, given: OneOrSeveral) -> list[Fit]:

@@ -142,6 +142,16 @@ def test_the_order_of_arms_and_of_seeds_changes_nothing_but_the_order() -> None:
     assert [arm.arm for arm in backward.arms] == ["young", "up"]
 
 
+def test_arms_that_share_a_run_may_come_in_any_order() -> None:
+    """As where a seed of each never moved: such runs look alike."""
+    still = fit(Curve(np.linspace(400.0, 8000.0, 20), np.zeros(20), unit="GPU-hours", prompts=1000, samples=16))
+    one, other = [still, *_arm(0.61)], [still, *_arm(0.69, first=10)]
+    forward = compare({"base": _arm(0.60, first=20), "one": one, "other": other}, "base")
+    backward = compare({"base": _arm(0.60, first=20), "other": other, "one": one}, "base")
+    found = {arm.arm: arm.to_dict() for arm in forward.arms}
+    assert {arm.arm: arm.to_dict() for arm in backward.arms} == found
+
+
 def test_the_scale_of_the_reward_and_the_unit_of_compute_do_not_matter() -> None:
     def moved(run: Fit) -> Curve:
         curve = run.curve
