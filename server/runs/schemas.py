@@ -87,7 +87,7 @@ class RunView(BaseModel):
     budget_compute: float | None
     allocated: bool = Field(
         description="Whether its sweep, of policy `allocate`, says how far it trains; not once a person paused or "
-        "resumed it."
+        "resumed it. Of a run that is over: whether it did."
     )
     goes_to: float | None = Field(
         description="Compute to which that lets it train now: 0 until it can be forecast, null while it is held."

@@ -28,7 +28,7 @@ from ..posterior.prior import Prior
 from ..values import estimate_of, jsonable
 from .allocating import Room, allocated
 from .dominated import dominated, p_within
-from .groups import Arms, grouped
+from .groups import Arms, Grouped, grouped
 from .outlook import Allocation, Outlook
 from .standing import Standing, enter, standing
 from .wording import horizon_text, plan_sentence
@@ -61,7 +61,7 @@ class Plan:
         look_again: (arm, compute) after which to plan anew; None when nothing is to be looked at.
         not_run_on: why the choice is not run to the horizon though budget would be left for it; None where it is, is
             there already, or none is left.
-        going: computes to which arms are on their way already, and what of the budget that takes is gone.
+        going: computes to which runs are on their way already, and what of the budget that takes is gone.
     """
 
     unit: str
@@ -190,16 +190,16 @@ def plan(
         prior: of the curves that have to be fitted.
         siblings: let the arms inform one another (see `pooling`).
         seed: of the joint draws.
-        going: name -> compute of arms that are being run to there just now. What they will show is counted on, and what
-            that takes is taken off the budget first.
-        closed: names of arms that can be run no further, but to where they are going. They may be the choice, and
-            nothing is allocated to them.
+        going: name -> compute of runs that are on their way to there just now. What they will show is counted on, and
+            what that takes is taken off the budget first.
+        closed: names of runs that can go no further, but to where they are going. They may be the choice, and nothing
+            is allocated to them.
         seed_sd: the sd between seeds of one arm, as `rank` takes it: what few seeds leave open has its share in
             `p_best`, where an arm has several. No look at these runs tells it, so it is none of what choosing loses.
 
     Raises:
         CompareError: a seed_sd that cannot be.
-        PlanError: no arms, two of one name, mixed units or ranges, an arm that is going or closed and is none of these,
+        PlanError: no arms, two of one name, mixed units or ranges, a run that is going or closed and is none of these,
             or a budget, horizon, delta, price, seed or compute that cannot be.
     """
     seed = whole_of("seed", seed, PlanError, SEEDS)
@@ -207,7 +207,7 @@ def plan(
     fits = runs.fits
     check_arms(fits)
     _check_numbers(fits, budget=budget, delta=delta, horizon=horizon, price=price)
-    under_way = _checked(fits, {} if going is None else going, closed)
+    under_way = _checked(runs, {} if going is None else going, closed)
     now = np.array([each.curve.now for each in fits])
     budget, price = as_float(budget), None if price is None else as_float(price)
     delta = least_gain(delta, fits[0].curve)
@@ -327,17 +327,20 @@ def _check_numbers(fits: Sequence[Fit], *, horizon: float | None, **given: float
         )
 
 
-def _checked(fits: Sequence[Fit], going: Mapping[str, float], closed: Collection[str]) -> dict[str, float]:
-    """Where each arm that is going goes to."""
+def _checked(runs: Grouped, going: Mapping[str, float], closed: Collection[str]) -> dict[str, float]:
+    """Where each run that is going goes to."""
     check_kind("going", going, Mapping, "pass name -> compute", PlanError)
     if isinstance(closed, str):
         raise PlanError("closed", repr(closed), "is one text", "pass a list of names")
     check_kind("closed", closed, Collection, "pass a list of names", PlanError)
-    names = [each.curve.name for each in fits]  # no set: what is given may be no name at all, and have no hash
+    names = [each.curve.name for each in runs.fits]  # no set: what is given may be no name at all, and have no hash
     for argument, given in (("going", going), ("closed", closed)):
         for name in given:
+            if name not in names and name in runs.seed_of:
+                raise PlanError(argument, repr(name), "is an arm of several runs", "name those of its runs")
             if name not in names:
                 raise PlanError(argument, repr(name), "is none of the arms", NAMES)
+    way_out, needed = f"compute is in {runs.fits[0].unit}", "a positive number is needed"
     for name, to in going.items():
-        check_compute(f"going[{name!r}]", to, PlanError, f"compute is in {fits[0].unit}", "a positive number is needed")
+        check_compute(f"going[{name!r}]", to, PlanError, way_out, needed)
     return {name: as_float(to) for name, to in going.items()}

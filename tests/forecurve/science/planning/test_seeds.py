@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -224,6 +225,12 @@ def test_a_seed_is_not_stopped_for_another_one_of_its_arm() -> None:
 def test_what_is_no_arm_is_refused(arms: object, message: str) -> None:
     with pytest.raises(PlanError, match=message.replace("[", r"\[")):
         plan(arms, 1000.0)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("given", [{"closed": ["even"]}, {"going": {"even": 9000.0}}])
+def test_of_an_arm_of_several_seeds_runs_are_what_goes_or_is_closed(given: dict[str, Any]) -> None:
+    with pytest.raises(PlanError, match="is an arm of several runs, got 'even'; name those of its runs"):
+        plan({"even": EVEN, "uneven": UNEVEN}, PLENTY, horizon=HORIZON, **given)
 
 
 def test_a_spread_of_seeds_that_cannot_be_is_refused() -> None:
