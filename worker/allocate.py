@@ -82,7 +82,9 @@ def read_shared(
         return None
     said = _said_last(session, sweep_id)
     by_id, names = {one.id: one for one in entrants}, _names(runs)
-    seen = [_seen(run, names[run.id], by_id[run.id]) for run in runs if _may_be_chosen(run)]
+    arms = {by_id[run.id].arm for run in runs if _may_be_chosen(run)}
+    # a seed that cannot be chosen still tells how good its arm is
+    seen = [_seen(run, names[run.id], by_id[run.id]) for run in runs if by_id[run.id].arm in arms]
     left = sweep.budget_compute - spent_by(runs)
     horizon, places = horizon_of(runs), settings.max_concurrent_runs
     reasons = {one["run_id"]: one["reason"] for one in said["runs"] if one["reason"]}
@@ -249,7 +251,8 @@ def _likeliest_first(outlooks: Sequence[Outlook]) -> list[Outlook]:
 def _sentence(shared: Shared, found: Round, fits: Mapping[str, Fit]) -> str:
     if found.plan is None and found.over is None:
         known = sum(run.id in fits and found.go.get(run.name) != UNTIL_FORECAST for run in shared.runs)
-        return f"Every run trains until it can be forecast: {known} of {len(shared.runs)} can be."
+        wanted = sum(run.id in fits or not run.is_over for run in shared.runs)
+        return f"Every run trains until it can be forecast: {known} of {wanted} can be."
     told = [found.plan.sentence] if found.plan else []
     if found.over is not None and not (found.plan and found.plan.not_run_on):
         told.append(f"No run goes on: {found.over}.")

@@ -240,7 +240,8 @@ class AllocationView(BaseModel):
     unit: str
     horizon: float = Field(description="Compute at which the runs are compared: the largest of their budgets.")
     choice: str | None = Field(
-        description="Id of the run that is expected to end highest, of the arm that is; null before all are known."
+        description="Id of the run that is expected to end highest; where an arm of several seeds is, that of the "
+        "furthest of its good runs. Null before all are known."
     )
     settled: bool = Field(
         description="Whether choosing it now is expected to lose next to nothing, as far as its runs will tell."

@@ -145,6 +145,30 @@ def test_an_arm_of_several_seeds_is_chosen_by_their_mean(sessions: Sessions, set
     assert allocate(sessions, settings, sweep_id, LATER + timedelta(hours=1)).choice == runs["top"]
 
 
+@pytest.mark.parametrize(
+    "gone", [{"status": "failed"}, PAUSED | {"allocated": False}, {"status": "stopped", "allocated": False}]
+)
+def test_a_seed_that_cannot_be_chosen_counts_for_its_arm(
+    sessions: Sessions, settings: Settings, gone: dict[str, Any]
+) -> None:
+    """And its arm's odds are those of the ranking."""
+    points = {"control": 24, "top": 18, "lower": 24}
+    arm = {"top": {"arm": "mixed"}, "lower": {"arm": "mixed", "seed": 1} | gone}
+    sweep_id, runs = begin(sessions, points, **arm)
+    said = allocate(sessions, settings, sweep_id)
+    told = {one.run_id: one for one in said.runs}
+    assert said.choice == runs["control"]  # the mean of the other arm is lower
+    assert [told[runs[name]].seed_of for name in ("top", "lower")] == ["mixed", "mixed"]
+    with sessions() as session:
+        row = session.get_one(SweepComparison, sweep_id)
+    assert row.result is not None
+    ranked = {one["arm"]: one["p_best"] for one in row.result["ranking"]["arms"]}
+    assert told[runs["top"]].p_best == pytest.approx(ranked["mixed"], abs=0.02)
+    with sessions.begin() as session:
+        session.get_one(Run, runs["control"]).status = "failed"
+    assert allocate(sessions, settings, sweep_id, LATER + timedelta(hours=1)).choice == runs["top"]
+
+
 def test_how_far_seeds_lie_apart_is_the_comparisons(
     sessions: Sessions, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:

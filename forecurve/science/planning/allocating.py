@@ -51,18 +51,18 @@ class _Start(NamedTuple):
     spend: float
 
 
-def allocated(here: Standing, outlooks: tuple[Outlook, ...], room: Room, where: str) -> Allocated:
-    """What to run, in the order of doing. `where`: the horizon in words."""
+def allocated(here: Standing, best: int, outlooks: tuple[Outlook, ...], room: Room, where: str) -> Allocated:
+    """What to run, in the order of doing; `best` is the choice, `where` the horizon in words."""
     belief = here.belief()
     start = _start(here, belief, room)
     coming = belief.saved() if start.spend else 0.0
-    looks = _looks(here, outlooks, belief, start, room, here.expected_regret - coming)
+    looks = _looks(here, best, outlooks, belief, start, room, here.expected_regret - coming)
     value = max(min(belief.saved(), here.expected_regret) - coming, 0.0)
     by_itself = sum(look.value for look in looks)
     share = min(value / by_itself, 1.0) if by_itself > 0 else 1.0
     looks = [replace(look, value=share * look.value) for look in looks]
-    rows = _merged(here, looks, start, outlooks)
-    finish, not_run_on = _finish(here, rows, start, outlooks, room, where)
+    rows = _merged(here, best, looks, start, outlooks)
+    finish, not_run_on = _finish(here, best, rows, start, outlooks, room, where)
     return Allocated((*rows, *finish), sum(look.value for look in looks), not_run_on)
 
 
@@ -85,10 +85,16 @@ def _start(here: Standing, belief: Belief, room: Room) -> _Start:
 
 
 def _looks(
-    here: Standing, outlooks: tuple[Outlook, ...], belief: Belief, start: _Start, room: Room, regret: float
+    here: Standing,
+    best: int,
+    outlooks: tuple[Outlook, ...],
+    belief: Belief,
+    start: _Start,
+    room: Room,
+    regret: float,
 ) -> list[Look]:
     """The looks that the budget buys, in order, until a choice that now loses `regret` is settled."""
-    best, left = here.best, room.budget - start.spend
+    left = room.budget - start.spend
     is_open = [fit.curve.name not in room.closed for fit in here.fits]
     # the chosen arm is to be finished: looking at it costs nothing extra, looking at others must leave enough for it
     reserve = max(here.horizon - start.compute[best], 0.0) if is_open[best] else 0.0
@@ -113,7 +119,9 @@ def _looks(
     return looks
 
 
-def _merged(here: Standing, looks: list[Look], start: _Start, outlooks: tuple[Outlook, ...]) -> list[Allocation]:
+def _merged(
+    here: Standing, best: int, looks: list[Look], start: _Start, outlooks: tuple[Outlook, ...]
+) -> list[Allocation]:
     """One allocation for each arm that is looked at, in the order in which they come up."""
     rows: list[Allocation] = []
     for arm in dict.fromkeys(look.arm for look in looks):
@@ -121,7 +129,7 @@ def _merged(here: Standing, looks: list[Look], start: _Start, outlooks: tuple[Ou
         value = float(sum(look.value for look in own))
         # a look is worth taking for where it leads, but what it shows on the way may already change the plan
         stop = float(here.prospects[arm].edges[start.edge[arm]])
-        reason = look_reason(outlooks, arm, here.best, value)
+        reason = look_reason(outlooks, arm, best, value)
         name, begins = outlooks[arm].arm, start.compute[arm]
         rows.append(Allocation(name, begins, own[-1].compute, "look", value, reason, stop))
     return rows
@@ -129,6 +137,7 @@ def _merged(here: Standing, looks: list[Look], start: _Start, outlooks: tuple[Ou
 
 def _finish(
     here: Standing,
+    best: int,
     looks: list[Allocation],
     start: _Start,
     outlooks: tuple[Outlook, ...],
@@ -136,7 +145,6 @@ def _finish(
     where: str,
 ) -> tuple[list[Allocation], str | None]:
     """The chosen arm to its end, `where` in words, as far as the budget goes; or why it is not run on."""
-    best = here.best
     name = outlooks[best].arm
     begins = next((row.to for row in looks if row.arm == name), start.compute[best])
     to = min(here.horizon, begins + room.budget - start.spend - sum(row.spend for row in looks))
@@ -146,7 +154,7 @@ def _finish(
         return [], "it can be run no further"
     if here.fallen[best]:
         return [], "it fell"
-    if (little := _gains_little(here, room.delta)) is not None:
+    if (little := _gains_little(here, best, room.delta)) is not None:
         return [], little
     gain = here.told_gain(best, begins, to)
     if room.price is not None and gain.mean() < room.price * (to - begins):
@@ -157,11 +165,11 @@ def _finish(
     return [Allocation(name, begins, float(to), "finish", float(gain.mean()), reason, float(to))], None
 
 
-def _gains_little(here: Standing, delta: float) -> str | None:
+def _gains_little(here: Standing, best: int, delta: float) -> str | None:
     """Why nothing is to be had of running the choice on, if so: it is sure to gain less than delta, or its curve is.
     What is told of a gain allows for runs that leave their curves, and by that none would be left where it is; a curve
     that does not describe the run (`shape`) is not asked."""
-    best, now = here.best, float(here.now[here.best])
+    now = float(here.now[best])
     sure = f"{share_text(SURE)} sure to gain less than {as_given(delta)}"
     if surely_below(here.told_gain(best, now, here.horizon), delta):
         return f"it is {sure}"

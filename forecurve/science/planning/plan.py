@@ -3,7 +3,7 @@
 All arms are compared at one compute, the horizon, and one of several seeds by the mean of its runs. While choosing now
 is expected to lose too much, the budget buys looks: the run and the compute with the largest knowledge gradient per
 unit of compute, each look conditioning the next (their results are not known, their precision is). What is left
-finishes the best run of the arm that is then chosen.
+finishes a run of the arm that is then chosen.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ class Plan:
         horizon: compute at which arms are compared; said with all its digits where `horizon_given`.
         allocation: in the order of doing; the first one is firm, the others are what is expected to follow it.
         arms: the outlook of each run.
-        choice: the run to take if one had to choose now: of the arm with the highest expected end, that which is
-            expected to end highest.
+        choice: the run to take if one had to choose now, of the arm with the highest expected end: of its runs that are
+            expected to end within delta of the highest, the furthest.
         settled: whether choosing now is expected to lose less than a tenth of delta.
         expected_regret: what choosing now is expected to lose, as far as these runs will tell.
         regret_with_seeds: the same with what a few seeds leave open of their arms.
@@ -217,7 +217,8 @@ def plan(
     worth = worth_draws(here, runs.arms, spread, seed)
     outlooks = outlooks_of(here, delta, runs.seed_of, worth)
     room = Room(budget, delta, price, under_way, frozenset(closed))
-    found = allocated(here, outlooks, room, horizon_text(end, given=horizon is not None))
+    best = here.choice(delta, room.closed)
+    found = allocated(here, best, outlooks, room, horizon_text(end, given=horizon is not None))
     return Plan(
         unit=fits[0].unit,
         budget=budget,
@@ -226,7 +227,7 @@ def plan(
         price=price,
         allocation=found.rows,
         arms=outlooks,
-        choice=outlooks[here.best].arm,
+        choice=outlooks[best].arm,
         settled=here.expected_regret <= SETTLED * delta,
         expected_regret=here.expected_regret,
         regret_with_seeds=max(regret_of(worth), here.expected_regret),

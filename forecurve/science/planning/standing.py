@@ -7,7 +7,7 @@ the logarithm of compute.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -83,11 +83,24 @@ class Standing:
     @property
     def best(self) -> int:
         """The run with the highest expected end of the arm that has it; of several the first by name."""
-        own, arms = (
-            np.round(ends.mean(axis=0) / self.fits[0].curve.width, _SAME_DIGITS) for ends in (self.ends, self.worth)
-        )
-        of_arm = arms[arms_of_runs(self.sizes)]
-        return min(range(len(self.fits)), key=lambda at: (-of_arm[at], -own[at], self.fits[at].curve.name))
+        return self.choice(0.0)
+
+    def choice(self, near: float, closed: Collection[str] = ()) -> int:
+        """The run to take, of the arm with the highest expected end; of several the first by name.
+
+        Runs that may go on, or are at the horizon, come before those that are `closed` on the way. Of its runs that are
+        expected to end within `near` of the highest it is the furthest: it costs least to be taken to its end, and who
+        is on the way there is not left for another seed at every evaluation.
+        """
+        width, names = self.fits[0].curve.width, [fit.curve.name for fit in self.fits]
+        own, arms = (np.round(ends.mean(axis=0) / width, _SAME_DIGITS) for ends in (self.ends, self.worth))
+        arm = arms_of_runs(self.sizes)
+        first = min(range(len(names)), key=lambda at: (-arms[arm[at]], -own[at], names[at]))
+        seeds = [at for at in range(len(names)) if arm[at] == arm[first]]
+        seeds = [at for at in seeds if names[at] not in closed or _is_there(self.fits[at], self.horizon)] or seeds
+        highest = max(own[at] for at in seeds)
+        good = [at for at in seeds if own[at] >= highest - near / width]
+        return min(good, key=lambda at: (-self.now[at], -own[at], names[at]))
 
     @property
     def expected_regret(self) -> float:

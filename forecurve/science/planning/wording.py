@@ -25,7 +25,7 @@ def plan_sentence(plan: Plan) -> str:
     if len({arm.called for arm in plan.arms}) == 1:
         reached = lead.now + plan.budget
         short = "" if reaches(reached, plan.horizon) else f"; the budget ends at {compute_text(reached)}"
-        only = f"{lead.called} is the only arm{'' if lead.seed_of is None else f', {lead.arm} its best run'}"
+        only = f"{lead.called} is the only arm{'' if lead.seed_of is None else f', {lead.arm} the run to take'}"
         return f"{only}: {gain_text(lead.gain)} expected to {where}{short}{doubt}{_stays(plan)}."
     head = f"{_leads(plan, where)}{doubt}"
     if plan.settled:
@@ -107,5 +107,5 @@ def finish_reason(own: Outlook, gain: Estimate, start: float, to: float, short_o
     """Why the choice is run on, and as far as that: `gain` is what it is expected to gain on the way. `short_of` is
     the horizon in words where the budget does not reach it, else empty."""
     short = short_of and f"; the budget does not reach {short_of}"
-    role = "the choice" if own.seed_of is None else f"the best run of {own.seed_of}, the choice"
+    role = "the choice" if own.seed_of is None else f"the run to take of {own.seed_of}, the choice"
     return f"{role}: {gain_text(gain)} expected on the way to {further_text(to, start)} {unit}{short}{_caveat(own)}"

@@ -47,7 +47,7 @@ def p_best(ends: FloatArray) -> FloatArray:
 
 def regret_of(worth: FloatArray) -> float:
     """E[highest] - highest expected one, from joint draws, (S, A): what choosing now is expected to lose."""
-    return float(worth.max(axis=1).mean() - worth.mean(axis=0).max())
+    return max(float(worth.max(axis=1).mean() - worth.mean(axis=0).max()), 0.0)  # not so but for rounding
 
 
 def worth_of(

@@ -48,9 +48,30 @@ def test_an_arm_is_chosen_by_the_mean_of_its_seeds() -> None:
     assert by_itself({"even": EVEN, "uneven": UNEVEN}).choice == "uneven s0"
 
 
-def test_the_choice_is_the_run_of_its_arm_that_ends_highest() -> None:
-    ends = {name: by_name(SEEDED, name).end.median for name in EVEN}
-    assert SEEDED.choice == max(ends, key=lambda name: ends[name])
+def test_the_choice_is_the_furthest_of_the_good_runs_of_its_arm() -> None:
+    def arms(further: str) -> dict[str, list[Fit]]:
+        good = [seed_of(name, seed, 0.60, 4400.0 if name == further else 4000.0) for seed, name in enumerate("abc")]
+        return {"high": [*good, seed_of("worse", 8, 0.57, 6000.0)], "low": [seed_of("low", 9, 0.5)]}
+
+    for further in "abc":
+        assert plan(arms(further), PLENTY, horizon=HORIZON, delta=0.015).choice == further
+    ends = {one.arm: one.end.median for one in SEEDED.arms if one.seed_of == "even"}
+    exact = plan({"even": EVEN, "uneven": UNEVEN}, PLENTY, horizon=HORIZON, delta=1e-9)
+    assert exact.choice == max(ends, key=lambda name: ends[name])
+
+
+def test_a_run_that_can_go_on_is_taken_before_one_that_cannot() -> None:
+    arms = {"even": EVEN, "uneven": UNEVEN}
+    closed = [SEEDED.choice]
+    found = plan(arms, PLENTY, horizon=HORIZON, closed=closed)
+    assert found.chosen_arm == "even"
+    assert found.choice not in closed
+    assert found.not_run_on is None
+    every = plan(arms, PLENTY, horizon=HORIZON, closed=[*EVEN])
+    assert (every.chosen_arm, every.not_run_on) == ("even", "it can be run no further")
+    there = {**EVEN, "there": seed_of("there", 3, 0.60, HORIZON)}
+    done = plan({"even": there, "uneven": UNEVEN}, PLENTY, horizon=HORIZON, closed=["there"], delta=0.02)
+    assert done.choice == "there"
 
 
 def test_seeds_share_what_is_said_of_their_arm() -> None:
@@ -111,7 +132,7 @@ def test_looks_are_at_runs_and_keep_to_the_budget() -> None:
     assert found.spend <= 20_000.0 * (1 + 1e-9)
     (finish,) = [row for row in found.allocation if row.kind == "finish"]
     assert finish.arm == found.choice
-    assert finish.reason.startswith(f"the best run of {found.chosen_arm}, the choice: ")
+    assert finish.reason.startswith(f"the run to take of {found.chosen_arm}, the choice: ")
     others = [row for row in looks if by_name(found, row.arm).called != found.chosen_arm]
     assert all(
         re.match(rf"its arm, with \d+ % to end highest, may pass {found.chosen_arm}; ", row.reason) for row in others
@@ -180,7 +201,7 @@ def test_seeds_have_names_of_their_own(curves: Sequence[tuple[str, int | None]],
 
 def test_one_arm_of_several_seeds_is_the_only_one() -> None:
     found = plan({"even": EVEN}, PLENTY, horizon=HORIZON)
-    assert found.sentence.startswith(f"even is the only arm, {found.choice} its best run: ")
+    assert found.sentence.startswith(f"even is the only arm, {found.choice} the run to take: ")
     assert plan({"even": EVEN}, 1000.0).horizon == 5000.0  # nothing of the budget is for choosing
     assert plan({"even": EVEN, "uneven": UNEVEN}, 1000.0).horizon == 4500.0
 
