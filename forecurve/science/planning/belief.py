@@ -125,6 +125,8 @@ class Belief:
         than each would by itself."""
         moved = self._unseen - self.covariance[: self.size, : self.size]
         values, vectors = np.linalg.eigh(moved)
+        # whichever way a vector points, its draws must not hang on the order of the arms
+        vectors *= np.sign(np.take_along_axis(vectors, np.abs(vectors).argmax(axis=0)[None], axis=0))
         normal = np.random.default_rng(20251117).standard_normal((_MOVES, self.size))
         shift = (normal * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
         both = self._of_arms(np.concatenate([self.mean + shift, self.mean - shift]))

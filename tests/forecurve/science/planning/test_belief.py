@@ -64,6 +64,20 @@ def test_looks_save_together_what_knowing_all_ends_would(arms: int, highest: flo
     assert belief.saved() == pytest.approx(0.05 * highest, rel=0.03)
 
 
+@settings(max_examples=25, deadline=None)
+@given(st.permutations(range(4)))
+def test_what_looks_save_together_does_not_hang_on_the_order_of_the_arms(order: list[int]) -> None:
+    def saved(which: list[int]) -> float:
+        ends = 0.5 + np.random.default_rng(3).normal(0.0, [0.01, 0.03, 0.05, 0.08], (2_000, 4))[:, which]
+        prospects = [Prospect(np.array([200.0]), np.array([1e-4]))] * 4
+        belief = Belief(ends, [ends[:, [arm]] for arm in range(4)], prospects, np.full(4, 100.0))
+        for arm in range(4):
+            belief.after(belief.look(arm, 0))
+        return belief.saved()
+
+    assert saved(order) == pytest.approx(saved([0, 1, 2, 3]), rel=1e-9)
+
+
 def test_conditioning_on_a_look_is_that_of_a_joint_normal() -> None:
     rng = np.random.default_rng(1)
     root = rng.standard_normal((4, 4)) * 0.1
