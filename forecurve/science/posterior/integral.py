@@ -22,7 +22,7 @@ from .linear import Quadratic
 from .masses import Beforehand, Masses, form_of, log_masses
 from .patches import patched, rough_tiles, tiles_at
 from .peaks import other_peaks
-from .prior import Box, student_t, student_t_scale
+from .prior import FLAT, Box, box_of, student_t, student_t_scale
 from .problem import Problem, Setting
 
 _ENOUGH_NODES = 50.0
@@ -38,6 +38,7 @@ _STILL_SHRINKING = 0.6  # of the lattice's cell before: else the mass (heavy tai
 _WIDEST = max(range(len(HYPOTHESES)), key=lambda at: (HYPOTHESES[at].eta, HYPOTHESES[at].rho))
 _LEAST_SCALE = 0.41  # cells, of what is told: half a cell's sd with the 6 degrees of freedom of priors by runs
 _HALF, _PART = 0.7, -3.0  # in log mass: half, and a twentieth of all
+_STRETCHED = 2.0  # times as wide in ln C_mid as without a prior
 _ABOUT_PEAKS = 3  # times that nodes are made finer about a peak that lattices stepped over
 _HOPELESS = 10.0  # a hypothesis whose best pair lies exp(-10) below the best of all is dropped
 
@@ -86,7 +87,19 @@ def _integrate(problem: Problem) -> Table:
         if mass_beyond(near, table.masses.nodes, setting.box).max() <= _NEARLY_ALL:
             return _with_peaks(problem, _closer(problem, table, near=True))
     first = _first_table(problem, first_lattice(setting.box), _scouts(setting))
-    return _with_peaks(problem, _closer(problem, first, near=False))
+    return _with_peaks(problem, _or_within(problem, _closer(problem, first, near=False)))
+
+
+def _or_within(problem: Problem, table: Table) -> Table:
+    """The table; or where the prior allows for midpoints so far off that lattices over all of them may step over the
+    mass, one that begins where they usually are, if it has more of it."""
+    setting, usual = problem.setting, box_of(FLAT, problem.compute)
+    widths = [high - low for low, high in (setting.box.log_mid, usual.log_mid)]
+    if widths[0] <= _STRETCHED * widths[1]:
+        return table
+    within = first_lattice(Box(setting.box.log_b, usual.log_mid))
+    found = _closer(problem, tabulate(problem, within, _scouts(setting)), near=False)
+    return max(table, found, key=lambda one: log_sum(one.masses.nodes))
 
 
 def _first_table(problem: Problem, lattice: Lattice, alive: IntArray) -> Table:

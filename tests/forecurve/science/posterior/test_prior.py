@@ -111,6 +111,19 @@ def test_what_has_no_weight_changes_nothing() -> None:
     assert (told.A, told.B, told.C_mid) == (plain.A, plain.B, plain.C_mid)
 
 
+@pytest.mark.parametrize("told", [(8.0, 20.0), (8.0, 50.0), (38.0, 5.0)])
+@pytest.mark.parametrize("points", [6, 10, 15])
+def test_midpoints_that_may_lie_anywhere_are_as_good_as_none_told(told: tuple[float, float], points: int) -> None:
+    compute = np.geomspace(50.0, 8000.0, points)
+    noise = np.random.default_rng(0).normal(0.0, 0.004, points)
+    curve = Curve(compute, sigmoid(compute, 0.6, 1.8, 1000.0, 0.2) + noise, prompts=1000, samples=16)
+    found, flat = fit(curve, prior=Prior("x", log_C_mid=told, unit=curve.unit)), fit(curve)
+    for name in ("A", "C_mid"):
+        one, other = getattr(found, name), getattr(flat, name)
+        assert one.median == pytest.approx(other.median, abs=0.1 * other.width)
+        assert one.width == pytest.approx(other.width, rel=0.2)
+
+
 @pytest.mark.parametrize("points", [3, 20])
 def test_a_core_far_within_its_sd_does_not_fall_between_nodes(points: int) -> None:
     """With 2.00001 degrees of freedom nearly all lies within a few thousandths of an sd."""
