@@ -58,11 +58,11 @@ class Belief:
 
     Args:
         ends: V under each joint draw, (S, K).
-        middles: for each arm the curve at the middle of each of its bins under each draw, (S, G_k).
-        prospects: the arms' bins.
-        now: compute of each arm, (K,).
+        middles: for each run the curve at the middle of each of its bins under each draw, (S, G_k).
+        prospects: the runs' bins.
+        now: compute of each run, (K,).
         width: of the range of rewards.
-        most: what knowing each arm's end exactly would be worth, (K,), where that is less than a Gaussian of its mean
+        most: what knowing each run's end exactly would be worth, (K,), where that is less than a Gaussian of its mean
             and variance makes of it; infinite by default.
         sizes: how many of the runs each arm has, whose mean is what is chosen by (`worth`); one each by default.
     """
