@@ -9,8 +9,8 @@ of it, and with 1, 2, 4 and 8 places: runs are forecast from 4 evaluations on, t
 by side at one speed, and all is thought over after every evaluation, until no run is to go on.
 
 `regret` is the best arm's end (the true one; of recorded runs the mean of the last tenth of evaluations) minus that of
-the chosen one, `compute` what was spent until it was over, as a share of the full compute, `time` how long that took,
-in lengths of one full run, `to its end` how often the choice had gone there by then, and `reached` how far it had gone,
+the chosen one, `compute` what was spent until it was over, as a share of the full compute, `launches` how often a run
+was let train that did not just before, `time` how long it took, in lengths of one full run, `to its end` how often the choice had gone there by then, and `reached` how far it had gone,
 as a share of its length. `evenly` is every run to the same share of its length, with all places full, and the highest
 last evaluation chosen: with a budget of 1 every run to its end.
 """
@@ -97,6 +97,7 @@ def _row(cell: str, found: list[Measured], budget: float, places: int) -> dict[s
         "regret": regret,
         "se": se,
         "compute": _mean([own.compute / each.full for own, each in zip(ours, found, strict=True)])[0],
+        "launches": _mean([each.launches for each in ours])[0],
         "time": _mean([each.time for each in ours])[0],
         "to its end": _mean([each.reached >= 1 for each in ours])[0],
         "reached": _mean([each.reached for each in ours])[0],

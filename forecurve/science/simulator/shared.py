@@ -28,12 +28,14 @@ class Moment:
         runners: the arms as they were, by name.
         left: of the budget.
         clock: time since the beginning, in lengths of one full run.
+        launches: of arms so far.
         found: what was decided.
     """
 
     runners: dict[str, Runner]
     left: float
     clock: float
+    launches: int
     found: Round
 
 
@@ -45,6 +47,7 @@ class SharedReplay:
         chosen: the arm that was taken; None where the budget was spent before one could be forecast.
         regret: the best arm's final value minus that of the chosen one, without one minus their mean.
         compute: spent over all arms.
+        launches: how often an arm was let train that did not just before.
         time: from the beginning until it was over, in lengths of one full run.
         reached: how far the chosen arm went, as a share of its length; 1 at its end.
         over: why no run went on, in a few words.
@@ -53,6 +56,7 @@ class SharedReplay:
     chosen: int | None
     regret: float
     compute: float
+    launches: int
     time: float
     reached: float
     over: str
@@ -69,17 +73,19 @@ def rounds_of(sweep: Sweep, budget: float, places: int, forecasts: Forecasts | N
     """
     state, forecasts = State(sweep), forecasts or Forecasts()
     goes_to: dict[str, float] = {}
-    clock = 0.0
+    clock, launches, trained = 0.0, 0, set[int]()
     while True:
         runners = {track.name: _runner(state, arm, goes_to, forecasts) for arm, track in enumerate(sweep.tracks)}
         left = budget - float(state.spent.sum())
         found = next_round(runners, left, sweep.horizon, places)
-        yield Moment(runners, left, clock, found)
+        yield Moment(runners, left, clock, launches, found)
         if found.over is not None:
             return
         goes_to = found.go
-        told = [arm for arm, track in enumerate(sweep.tracks) if track.name in goes_to]
-        clock += _stepped(state, told[: max(places, 1)]) / sweep.horizon
+        told = [arm for arm, track in enumerate(sweep.tracks) if track.name in goes_to][: max(places, 1)]
+        launches += len(set(told) - trained)
+        trained = set(told)
+        clock += _stepped(state, told) / sweep.horizon
 
 
 def _runner(state: State, arm: int, goes_to: dict[str, float], forecasts: Forecasts) -> Runner:
@@ -106,6 +112,7 @@ def replay_shared(sweep: Sweep, budget: float, places: int, forecasts: Forecasts
         chosen=chosen,
         regret=float(sweep.best - (finals.mean() if chosen is None else finals[chosen])),
         compute=budget - last.left,
+        launches=last.launches,
         time=last.clock,
         reached=0.0 if plan is None or chosen is None else plan.chosen.now / sweep.tracks[chosen].curve.now,
         over=last.found.over or "",

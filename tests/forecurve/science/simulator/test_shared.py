@@ -26,6 +26,13 @@ def test_one_place_takes_as_long_as_its_compute_and_more_places_less() -> None:
     assert four.compute / 4 / HORIZON < four.time < one.time
 
 
+def test_a_launch_is_counted_where_an_arm_is_let_on_and_not_where_it_goes_on() -> None:
+    alone = Sweep(CROSSING.tracks[:1], HORIZON)
+    assert replay_shared(alone, HORIZON, 1).launches == 1
+    in_turn, together = (replay_shared(CROSSING, CROSSING.full_cost, places) for places in (1, 4))
+    assert len(CROSSING.tracks) < together.launches < in_turn.launches  # in one place they take turns
+
+
 def test_first_all_arms_train_until_they_can_be_forecast() -> None:
     for places in (1, 2, 4):
         moments = list(rounds_of(CROSSING, CROSSING.full_cost, places))
