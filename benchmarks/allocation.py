@@ -10,9 +10,10 @@ by side at one speed, and all is thought over after every evaluation, until no r
 
 `regret` is the best arm's end (the true one; of recorded runs the mean of the last tenth of evaluations) minus that of
 the chosen one, `compute` what was spent until it was over, as a share of the full compute, `launches` how often a run
-was let train that did not just before, `time` how long it took, in lengths of one full run, `to its end` how often the choice had gone there by then, and `reached` how far it had gone,
-as a share of its length. `evenly` is every run to the same share of its length, with all places full, and the highest
-last evaluation chosen: with a budget of 1 every run to its end.
+was let train that did not just before, `time` how long it took, in lengths of one full run, `to its end` how often the
+choice had gone there by then, and `reached` how far it had gone, as a share of its length. `evenly` is every run to the
+same share of its length, with all places full, and the highest last evaluation chosen: with a budget of 1 every run to
+its end.
 """
 
 from __future__ import annotations
