@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pytest
 
 from forecurve.science import Curve
-from forecurve.science.simulator import Sweep, Track, replay_shared, rounds_of
+from forecurve.science.simulator import SharedReplay, Sweep, Track, replay_shared, rounds_of
 from forecurve.science.simulator.shared import FIRST
 
 from ..synthetic import sigmoid
 from .crossing import COMPUTE, CROSSING, GAP, HORIZON
 
 
+@cache
+def whole(places: int) -> SharedReplay:
+    """The crossing sweep with a budget of its full cost."""
+    return replay_shared(CROSSING, CROSSING.full_cost, places)
+
+
 def test_the_later_winner_is_found_and_not_all_is_spent() -> None:
-    found = replay_shared(CROSSING, CROSSING.full_cost, 2)
+    found = whole(2)
     assert found.chosen == 1
     assert found.regret == 0.0
     assert found.compute < 0.6 * CROSSING.full_cost
 
 
 def test_one_place_takes_as_long_as_its_compute_and_more_places_less() -> None:
-    one, four = (replay_shared(CROSSING, CROSSING.full_cost, places) for places in (1, 4))
+    one, four = (whole(places) for places in (1, 4))
     assert one.time == pytest.approx(one.compute / HORIZON)
     assert four.compute / 4 / HORIZON < four.time < one.time
 
@@ -29,7 +37,7 @@ def test_one_place_takes_as_long_as_its_compute_and_more_places_less() -> None:
 def test_a_launch_is_counted_where_an_arm_is_let_on_and_not_where_it_goes_on() -> None:
     alone = Sweep(CROSSING.tracks[:1], HORIZON)
     assert replay_shared(alone, HORIZON, 1).launches == 1
-    in_turn, together = (replay_shared(CROSSING, CROSSING.full_cost, places) for places in (1, 4))
+    in_turn, together = (whole(places) for places in (1, 4))
     assert len(CROSSING.tracks) < together.launches < in_turn.launches  # in one place they take turns
 
 
@@ -65,6 +73,6 @@ def test_an_arm_that_gains_to_the_last_goes_to_its_end() -> None:
 
 
 def test_a_choice_that_surely_gains_nothing_more_is_not_run_on() -> None:
-    found = replay_shared(CROSSING, CROSSING.full_cost, 4)
+    found = whole(4)
     assert 0.5 < found.reached < 1
     assert found.over.startswith("tortoise is not run on, as")
