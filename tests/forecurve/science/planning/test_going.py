@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from forecurve import PlanError, plan
 from forecurve.science import Plan
-from forecurve.science.planning.belief import Belief
-from forecurve.science.planning.standing import enter, standing
+from forecurve.science.planning.standing import Standing, enter, standing
 
 from .arms import FITS, PLANNED, close_arms
 
@@ -47,27 +46,29 @@ def test_what_looks_save_is_counted_beside_what_comes_anyway() -> None:
     going = {looked_at(ALONE)[0]: 6000.0}
     found = plan(CLOSE, 40_000.0, horizon=HORIZON, going=going)
     assert looked_at(found)
-    belief = standing([enter(each, HORIZON) for each in CLOSE], HORIZON).belief()
-    coming = _edges_up_to(belief, going)
-    with_looks = coming | _edges_up_to(belief, {row.arm: row.to for row in found.allocation if row.kind == "look"})
-    saved = _saved(belief, with_looks) - _saved(belief, coming)
+    here = standing([enter(each, HORIZON) for each in CLOSE], HORIZON)
+    coming = _edges_up_to(here, going)
+    with_looks = coming | _edges_up_to(here, {row.arm: row.to for row in found.allocation if row.kind == "look"})
+    saved = _saved(here, with_looks) - _saved(here, coming)
     assert saved > 0
     assert found.value_of_information == pytest.approx(saved, rel=0.05)
 
 
-def _edges_up_to(belief: Belief, computes: Mapping[str, float]) -> dict[int, int]:
+def _edges_up_to(here: Standing, computes: Mapping[str, float]) -> dict[int, int]:
     """How many edges of each arm are seen once it is at a compute: the last one is the first that is not before it."""
     ends = {NAMES.index(name): to for name, to in computes.items()}
-    return {arm: int((belief.prospects[arm].edges < to * (1 - 1e-9)).sum()) + 1 for arm, to in ends.items()}
+    return {arm: int((here.prospects[arm].edges < to * (1 - 1e-9)).sum()) + 1 for arm, to in ends.items()}
 
 
-def _saved(belief: Belief, seen: Mapping[int, int]) -> float:
-    columns = np.concatenate([belief.columns[arm][:edges] for arm, edges in seen.items()])
-    noise = np.concatenate([belief.prospects[arm].noise[:edges] for arm, edges in seen.items()])
-    cross = belief.covariance[: belief.size, columns]
-    moves = cross @ np.linalg.inv(belief.covariance[np.ix_(columns, columns)] + np.diag(noise)) @ cross.T
-    drawn = np.random.default_rng(1).multivariate_normal(belief.mean, moves, 400_000, method="eigh")
-    return float(drawn.max(axis=1).mean() - belief.mean.max())
+def _saved(here: Standing, seen: Mapping[int, int]) -> float:
+    shown = np.hstack([here.middles[arm][:, :edges] for arm, edges in seen.items()])
+    noise = np.concatenate([here.prospects[arm].noise[:edges] for arm, edges in seen.items()])
+    arms = len(here.fits)
+    covariance = np.cov(np.hstack([here.ends, shown]).T)
+    cross = covariance[:arms, arms:]
+    moves = cross @ np.linalg.inv(covariance[arms:, arms:] + np.diag(noise)) @ cross.T
+    drawn = np.random.default_rng(1).multivariate_normal(here.ends.mean(axis=0), moves, 400_000, method="eigh")
+    return float(drawn.max(axis=1).mean() - here.ends.mean(axis=0).max())
 
 
 def test_an_arm_that_tells_nothing_takes_no_more_than_its_compute() -> None:
