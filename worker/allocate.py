@@ -92,6 +92,13 @@ def read_shared(
     return Shared(sweep_id, sweep.budget_compute, left, horizon, places, seen, reasons, over)
 
 
+def is_waited_for(session: Session, sweep_id: str) -> bool:
+    """Whether runs of the sweep train or are held until it says how far: nothing else may come that has it say so."""
+    sweep = session.get_one(Sweep, sweep_id)
+    mine = select(Run).where(Run.sweep_id == sweep_id, Run.allocated)
+    return sweep.policy == ALLOCATE and any(map(_is_ours, session.scalars(mine)))
+
+
 def _stands(over: str | None, left: float, horizon: float) -> str | None:
     """Why no run goes on, as it was said, where the sweep says nothing of any run by now. A budget that was raised
     after that is spent no more, and begins none that is over."""

@@ -53,8 +53,8 @@ def compare_sweep(sessions: sessionmaker[Session], settings: Settings, sweep_id:
     """Compare a sweep that has forecasts its comparison has not seen.
 
     As with refits, at most one is in flight, what comes meanwhile asks for another, one that dies is taken up again
-    when its lease ends, and what failed unexpectedly is tried again a few times. Only a changed result is an event, for
-    which open pages refresh.
+    when its lease ends, and what failed unexpectedly is tried again a few times, or until it works where runs are held
+    for it. Only a changed result is an event, for which open pages refresh.
     """
     with transaction(sessions) as session:
         claim = _claim(session, settings, sweep_id, now)
@@ -103,7 +103,7 @@ def _claim(session: Session, settings: Settings, sweep_id: str, now: datetime) -
 
 def _survives(session: Session, row: SweepComparison, now: datetime) -> bool:
     """Whether a sweep is to be compared at once though the last time ended with the worker, without a word."""
-    tries = tries_after_death(row.tries, now)
+    tries = tries_after_death(row.tries, now, waited_for=allocate.is_waited_for(session, row.sweep_id))
     if tries.again_at == now:
         row.tries = tries.number
         return True
@@ -160,7 +160,8 @@ def _without_time(said: dict[str, Any] | None) -> dict[str, Any]:
 
 def _note(session: Session, row: SweepComparison, found: Found, now: datetime, *, anew: bool) -> str | None:
     """Why there is no comparison, if so, and when it is tried again. `anew`: of forecasts that none had seen."""
-    tries = tries_after(row.tries, now, failed=found.unexpected, anew=anew)
+    waited_for = found.unexpected and allocate.is_waited_for(session, row.sweep_id)
+    tries = tries_after(row.tries, now, failed=found.unexpected, anew=anew, waited_for=waited_for)
     _note_tries(session, row, tries)
     return tries.said(found.note) if found.unexpected and found.note is not None else found.note
 

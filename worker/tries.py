@@ -27,18 +27,21 @@ class Tries:
         return f"{why.rstrip('.')}. {done}"
 
 
-def tries_after(before: int, now: datetime, *, failed: bool, anew: bool) -> Tries:
-    """The tries, now that there was another. `anew`: with material that nobody had tried; `failed`: unexpectedly."""
+def tries_after(before: int, now: datetime, *, failed: bool, anew: bool, waited_for: bool = False) -> Tries:
+    """The tries, now that there was another. `anew`: with material that nobody had tried; `failed`: unexpectedly;
+    `waited_for`: runs are held until it works, so that it is never given up."""
     if not failed:
         return Tries(0, None)
     number = 1 if anew else before + 1
-    return Tries(number, now + _wait_after(number) if number < MOST_TRIES else None)
+    return Tries(number, now + _wait_after(number) if waited_for or number < MOST_TRIES else None)
 
 
-def tries_after_death(before: int, now: datetime) -> Tries:
+def tries_after_death(before: int, now: datetime, *, waited_for: bool = False) -> Tries:
     """The tries, now that another ended with its worker. Once is no sign of a fault: workers are started anew. What
     ends them again and again would take one process after the other."""
-    return Tries(1, now) if before == 0 else tries_after(before, now, failed=True, anew=False)
+    if before == 0:
+        return Tries(1, now)
+    return tries_after(before, now, failed=True, anew=False, waited_for=waited_for)
 
 
 def is_due_again(again_at: Time, now: datetime, waited: timedelta = timedelta()) -> ColumnElement[bool]:
@@ -47,5 +50,5 @@ def is_due_again(again_at: Time, now: datetime, waited: timedelta = timedelta())
 
 
 def _wait_after(tries: int) -> timedelta:
-    growth: int = _WAIT_GROWTH ** (tries - 1)
+    growth: int = _WAIT_GROWTH ** min(tries - 1, MOST_TRIES)
     return min(_FIRST_WAIT * growth, _LONGEST_WAIT)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import datetime, timedelta
 
 import pytest
@@ -17,8 +17,9 @@ from server.sweeps.models import SweepComparison
 from tests.server.forecasts.seeds import make_sweep
 from tests.worker.harness import World
 from tests.worker.refitting import Sessions
+from tests.worker.sharing import PAUSED, begin, states
 from tests.worker.test_compare import LATER, row_of, start_sweep
-from tests.worker.test_refit_again import WAITS, Times, deaths_of, die
+from tests.worker.test_refit_again import WAITS, Died, Times, deaths_of, die
 from worker.compare import COMPARED, compare_sweep
 from worker.tries import MOST_TRIES
 
@@ -30,6 +31,13 @@ def full_disk(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
     with monkeypatch.context() as full:
         full.setattr(worker.compare, "find", fail)
+        yield
+
+
+@contextmanager
+def deadly(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    with monkeypatch.context() as killing:
+        killing.setattr(worker.compare, "find", die)
         yield
 
 
@@ -117,11 +125,61 @@ def test_a_comparison_that_ends_its_worker_each_time_is_put_off_and_then_given_u
         row = row_of(sessions, sweep_id)
         return row.lease_expires_at, row.again_at
 
-    with monkeypatch.context() as deadly:
-        deadly.setattr(worker.compare, "find", die)
+    with deadly(monkeypatch):
         deaths = deaths_of(lambda now: compare_sweep(sessions, settings, sweep_id, now), LATER, times)
     row = row_of(sessions, sweep_id)
     assert len(deaths) == row.tries == MOST_TRIES
     assert (row.again_at, row.dirty_at, row.result) == (None, None, None)
     assert row.note is not None
     assert row.note.endswith("as when memory runs out. It was tried 6 times.")
+
+
+HELD = {"control": PAUSED, "higher": PAUSED}
+
+
+@pytest.mark.parametrize("broken", [full_disk, deadly])
+def test_a_comparison_that_held_runs_wait_for_is_never_given_up(
+    sessions: Sessions,
+    settings: Settings,
+    monkeypatch: pytest.MonkeyPatch,
+    broken: Callable[[pytest.MonkeyPatch], AbstractContextManager[None]],
+) -> None:
+    """Held runs report nothing that would ask for another."""
+    sweep_id, runs = begin(sessions, {"control": 5, "higher": 5}, **HELD)
+    with sessions.begin() as session:
+        ask_for_comparison(session, sweep_id, LATER)
+
+    def next_due(now: datetime) -> datetime:
+        row = row_of(sessions, sweep_id)
+        due = row.lease_expires_at or row.again_at
+        assert due is not None
+        assert now < due <= now + WAITS[-1], "however often it was tried"
+        return due
+
+    now = LATER
+    with broken(monkeypatch):
+        for _ in range(3 * MOST_TRIES):
+            with suppress(Died):
+                compare_sweep(sessions, settings, sweep_id, now)
+            now = next_due(now)
+    assert str(row_of(sessions, sweep_id).note).endswith("It is tried again.")
+    compare_sweep(sessions, settings, sweep_id, now)
+    if broken is deadly and row_of(sessions, sweep_id).note is not None:  # the last death is noticed only now
+        compare_sweep(sessions, settings, sweep_id, next_due(now))
+    assert row_of(sessions, sweep_id).note is None
+    assert {state[0] for state in states(sessions, runs).values()} == {"run"}, "each has a look to take, and a place"
+
+
+def test_a_comparison_of_runs_that_are_a_persons_by_now_is_given_up(
+    sessions: Sessions, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    theirs = {"desired_state": "pause", "status": "paused", "goes_to": None, "allocated": False}
+    sweep_id, _ = begin(sessions, {"control": 5, "higher": 5}, control=theirs, higher=theirs)
+    with sessions.begin() as session:
+        ask_for_comparison(session, sweep_id, LATER)
+        row = session.get_one(SweepComparison, sweep_id)
+        row.tries, row.dirty_at, row.again_at = MOST_TRIES - 1, None, LATER
+    with full_disk(monkeypatch):
+        compare_sweep(sessions, settings, sweep_id, LATER)
+    row = row_of(sessions, sweep_id)
+    assert (row.tries, row.again_at) == (MOST_TRIES, None)
