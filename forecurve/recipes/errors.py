@@ -9,7 +9,7 @@ from pydantic import BaseModel, ValidationError
 
 from forecurve.first_faults import first_errors
 
-from .schema import CONFLICT
+from .schema import CONFLICT, NoNumber
 from .wording import in_words
 
 MOST_FAULTS = 50
@@ -71,7 +71,9 @@ def _problems(item: dict[str, Any], known: Known) -> list[dict[str, Any]]:
         ]
     message = in_words(item["type"], item.get("ctx", {}), item["msg"].removeprefix("Value error, "))
     value = item.get("input")
-    if item["type"] == "extra_forbidden":
+    if isinstance(value, NoNumber):
+        value, message = value.given, "must be a number"
+    elif item["type"] == "extra_forbidden":
         message = "unknown field" + _way_to_field(path, kind, known)
     elif item["type"] == "union_tag_invalid":
         kinds = list(known.kinds.get(".".join(path), ()))

@@ -78,11 +78,13 @@ def with_changes(recipe: Recipe, changes: dict[str, Any]) -> Recipe:
     A changed `kind` comes first, whatever the order: the other changes then apply to the new kind's defaults.
 
     Raises:
-        RecipeError: a path that names no field, or a value the field does not take.
+        RecipeError: paths that name no field, all of them at once, or values that the fields do not take, likewise.
     """
+    faults = [(path, value, _fault_of(path)) for path, value in changes.items()]
+    if problems := [{"field": path, "value": value, "message": fault} for path, value, fault in faults if fault]:
+        raise RecipeError(problems)
     body = recipe.to_dict()
     for path, value in sorted(changes.items(), key=lambda change: not change[0].endswith(".kind")):
-        check_path(path)
         section, _, leaf = path.rpartition(".")
         if leaf == "kind" and value != body[section]["kind"]:
             body[section] = {}
@@ -109,15 +111,20 @@ def get_value(recipe: Recipe, path: str) -> Any:
 
 def check_path(path: str) -> None:
     """Raise RecipeError unless `path` names a field that can be set."""
+    if fault := _fault_of(path):
+        raise RecipeError.one(path, None, fault)
+
+
+def _fault_of(path: str) -> str | None:
+    """Why a path names no field that can be set, if so, and which one may be meant."""
     leaves = _all_paths()
     if path in leaves:
-        return
+        return None
     if path in section_fields():
-        message = f"is a section, not a field; its fields: {', '.join(section_fields()[path])}"
-        raise RecipeError.one(path, path, message)
+        return f"is a section, not a field; its fields: {', '.join(section_fields()[path])}"
     by_last_name = [leaf for leaf in leaves if leaf.rsplit(".", 1)[-1] == path.rsplit(".", 1)[-1]]
     hint = f"; did you mean `{by_last_name[0]}`?" if by_last_name else suggestion(path, list(leaves))
-    raise RecipeError.one(path, path, f"no such field in a recipe{hint}")
+    return f"no such field in a recipe{hint}"
 
 
 def diff(control: Recipe, other: Recipe) -> dict[str, tuple[Any, Any]]:

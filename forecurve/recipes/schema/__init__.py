@@ -5,7 +5,7 @@ equation and figure numbers in the descriptions are those of the ScaleRL paper (
 """
 
 from .algorithm import Algorithm, Rewards
-from .base import CONFLICT, Conflict, Section
+from .base import CONFLICT, Conflict, NoNumber, Section
 from .models import HuggingFaceModel, Model, TinyModel
 from .names import Name
 from .optimizer import LearningRateMilestone, Optimizer
@@ -40,6 +40,7 @@ __all__ = [
     "Model",
     "Name",
     "NoLengthControl",
+    "NoNumber",
     "Optimizer",
     "Recipe",
     "Resources",

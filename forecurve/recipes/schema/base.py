@@ -25,6 +25,12 @@ class Conflict(NamedTuple):
     message: str
 
 
+class NoNumber(NamedTuple):
+    """What was given where a number is needed."""
+
+    given: Any
+
+
 class Section(BaseModel):
     """Base of every part of a recipe: unknown keys fail, values never change after validation."""
 
@@ -37,15 +43,15 @@ class Section(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _numbers_are_numbers(cls, body: Any) -> Any:
-        """`true` is not 1, and text is no number, where pydantic would make one of either."""
-        given = body.items() if isinstance(body, dict) else ()
+        """`true` is not 1, and text is no number, where pydantic would make one of either. What it cannot take for one
+        is told with all other faults of the section."""
+        if not isinstance(body, dict):
+            return body
         numeric = {name for name, field in cls.model_fields.items() if _is_number(field.annotation)}
-        _refuse(
-            Conflict(name, value, "must be a number")
-            for name, value in given
-            if name in numeric and isinstance(value, bool | str)
-        )
-        return body
+        return {
+            name: NoNumber(value) if name in numeric and isinstance(value, bool | str) else value
+            for name, value in body.items()
+        }
 
     @model_validator(mode="after")
     def _agrees(self) -> Self:

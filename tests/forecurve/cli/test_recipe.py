@@ -142,6 +142,30 @@ def test_a_recipe_s_file_is_taken_at_its_word(forecurve: Forecurve, tmp_path: Pa
     assert message in ended.err
 
 
+def test_every_fault_of_a_section_is_told_at_once(forecurve: Forecurve, tmp_path: Path) -> None:
+    file = tmp_path / "recipe.yaml"
+    file.write_text("algorithm: {clip_low: x, clip_hi: 0.3, loss: none}\nbatch: {prompts_per_step: true, prompts: 3}")
+
+    errors = json.loads(forecurve("recipe", "validate", file, "--json").err)["errors"]
+
+    assert [(error["field"], error["value"]) for error in errors] == [
+        ("algorithm.loss", "none"),
+        ("algorithm.clip_low", "x"),
+        ("algorithm.clip_hi", 0.3),
+        ("batch.prompts_per_step", True),
+        ("batch.prompts", 3),
+    ]
+
+
+def test_every_change_that_names_no_field_is_told_with_its_value(forecurve: Forecurve) -> None:
+    ended = forecurve("recipe", "show", "--set", "batch.prompts=3", "--set", "batch=4", "--set", "seed=1")
+
+    assert ended.code == 2
+    assert "batch.prompts = 3: no such field in a recipe" in ended.err
+    assert "batch = 4: is a section, not a field; its fields: prompts_per_step" in ended.err
+    assert "seed" not in ended.err.split("its fields")[0]
+
+
 def test_numbers_in_a_file_are_those_of_a_change(forecurve: Forecurve, tmp_path: Path) -> None:
     file = tmp_path / "recipe.yaml"
     file.write_text("seed: 1e3\noptimizer: {learning_rate: 1e-4, warmup_steps: 5}\nevaluation: {every_steps: 2.0}")
