@@ -12,7 +12,7 @@ from scipy.special import ndtr
 
 from ..arrays import FloatArray
 
-_PARALLEL = 1e-12
+_PARALLEL = 1e-12  # of how far the slopes of a look lie apart
 _REACH = 12.0  # standard deviations, beyond which what a line gains is below 1e-33 of its slope
 
 
@@ -27,16 +27,16 @@ def knowledge_gradients(mean: FloatArray, slopes: FloatArray) -> FloatArray:
     array([0.3989])
     """
     mean, slopes = _that_may_be_highest(mean, slopes)
-    total, rows = np.zeros(len(slopes)), np.arange(len(slopes))
+    total, rows, least = np.zeros(len(slopes)), np.arange(len(slopes)), _PARALLEL * np.ptp(slopes, axis=1)
     top = (mean - _REACH * slopes).argmax(axis=1)
     while len(rows):
         rise = slopes - np.take_along_axis(slopes, top[:, None], axis=1)
-        steeper = rise > _PARALLEL
+        steeper = rise > least[:, None]
         at = np.where(steeper, mean[top][:, None] - mean, np.inf) / np.where(steeper, rise, 1.0)
         top = at.argmin(axis=1)
         at, rise = (np.take_along_axis(of, top[:, None], axis=1)[:, 0] for of in (at, rise))
         on = at < _REACH
-        rows, slopes, top = rows[on], slopes[on], top[on]
+        rows, slopes, top, least = rows[on], slopes[on], top[on], least[on]
         total[rows] += rise[on] * _expected_excess(at[on])
     return total
 

@@ -18,7 +18,7 @@ from forecurve.science.planning.plan import FURTHEST
 from forecurve.science.wording import gain_text, share_text
 
 from ..synthetic import sigmoid
-from .arms import FAST, FITS, PLANNED, SLOW, arm_of, by_name, sweep
+from .arms import FAST, FITS, PLANNED, SLOW, arm_of, by_name, close_arms, sweep
 
 
 def test_the_arm_that_will_be_best_is_chosen_though_another_leads_now() -> None:
@@ -224,15 +224,23 @@ def test_arms_that_cannot_be_compared_are_refused() -> None:
         plan([FITS[0], wide], 10.0)
 
 
-def test_rewards_on_another_scale_give_the_same_plan() -> None:
-    scaled = [
-        Curve(c.compute, 100 * c.reward, unit=c.unit, name=c.name, prompts=1000, samples=16, bounds=(0.0, 100.0))
-        for c in sweep()
+@pytest.mark.parametrize("scale", [100.0, 1e-11, 1e11])
+def test_rewards_on_another_scale_give_the_same_plan(scale: float) -> None:
+    """Also on the smallest and the largest: nothing is held against a difference in reward of its own."""
+    here = [each.curve for each in close_arms(3000.0, 12)]
+    there = [
+        Curve(c.compute, scale * c.reward, unit=c.unit, name=c.name, prompts=1000, samples=16, bounds=(0.0, scale))
+        for c in here
     ]
-    found = plan(scaled, 36_000.0, horizon=16_000.0, delta=1.0)
-    assert found.choice == PLANNED.choice
-    assert found.chosen.end.median == pytest.approx(100 * PLANNED.chosen.end.median, rel=1e-3)
-    assert found.dominated == PLANNED.dominated
+    one, other = plan(here, 40_000.0, horizon=16_000.0), plan(there, 40_000.0, horizon=16_000.0)
+    assert one.look_again is not None
+    assert other.choice == one.choice
+    assert other.chosen.end.median == pytest.approx(scale * one.chosen.end.median, rel=1e-3, abs=0.0)
+    assert other.dominated == one.dominated
+    assert other.expected_regret == pytest.approx(scale * one.expected_regret, rel=1e-3, abs=0.0)
+    assert [(row.arm, row.kind) for row in other.allocation] == [(row.arm, row.kind) for row in one.allocation]
+    values = [row.value for row in other.allocation]
+    assert values == pytest.approx([scale * row.value for row in one.allocation], rel=1e-3, abs=0.0)
 
 
 # --- which arms can be dropped ---
