@@ -50,5 +50,5 @@ def is_due_again(again_at: Time, now: datetime, waited: timedelta = timedelta())
 
 
 def _wait_after(tries: int) -> timedelta:
-    growth: int = _WAIT_GROWTH ** min(tries - 1, MOST_TRIES)
+    growth: int = _WAIT_GROWTH ** min(tries - 1, MOST_TRIES)  # tries have no end where runs wait
     return min(_FIRST_WAIT * growth, _LONGEST_WAIT)

@@ -173,7 +173,7 @@ def test_a_comparison_that_held_runs_wait_for_is_never_given_up(
 def test_a_comparison_of_runs_that_are_a_persons_by_now_is_given_up(
     sessions: Sessions, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    theirs = {"desired_state": "pause", "status": "paused", "goes_to": None, "allocated": False}
+    theirs = PAUSED | {"allocated": False}
     sweep_id, _ = begin(sessions, {"control": 5, "higher": 5}, control=theirs, higher=theirs)
     with sessions.begin() as session:
         ask_for_comparison(session, sweep_id, LATER)
