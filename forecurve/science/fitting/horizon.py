@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -39,8 +41,14 @@ def decide_at(fit: Fit) -> float | None:
     if fit.identified["A"] >= IDENTIFIED:
         return fit.curve.now
     edges = fit.curve.now * np.geomspace(1.0, C_MID_REACH, _STEPS + 1)
-    ratio = _still_unknown(fit, edges) / (1 - IDENTIFIED)
-    answer = float(np.median([_first_below_1(one, edges) for one in ratio.T]))
+    ratios: list[FloatArray] = []
+    known = np.zeros(_TRUTHS, dtype=bool)
+    for share in _still_unknown(fit, edges):
+        ratios.append(share / (1 - IDENTIFIED))
+        known |= ratios[-1] <= 1
+        if 2 * known.sum() > _TRUTHS:
+            break  # the median is among these
+    answer = float(np.median([_first_below_1(one, edges) for one in np.transpose(ratios)]))
     return None if not np.isfinite(answer) else answer
 
 
@@ -65,21 +73,23 @@ def evaluation_noise(fit: Fit) -> float:
     return max(stationary, least) * (1 + rho) / (1 - rho)
 
 
-def _still_unknown(fit: Fit, edges: FloatArray) -> FloatArray:
-    """The variance of A at each compute, relative to what is unknown of it without the data's shape, were one draw or
-    another the truth: (m, truths)."""
+def _still_unknown(fit: Fit, edges: FloatArray) -> Iterator[FloatArray]:
+    """The variance of A at one compute after the other, relative to what is unknown of it without the data's shape,
+    were one draw or another the truth: (truths,)."""
     draws, low, width = fit.all_draws.each(_EACH), fit.curve.bounds[0], fit.curve.width
-    ceilings, levels = (draws.A - low) / width, (draws.reward_at(edges) - low) / width
-    between = (draws.reward_at(np.sqrt(edges[1:] * edges[:-1])) - low) / width
-    evaluations = np.diff(edges) / fit.curve.recent_gap
-    precision = _TOLD * evaluations / (evaluation_noise(fit) / width**2)
+
+    def level(at: float) -> FloatArray:
+        return np.asarray((draws.reward_at(np.array([at]))[0] - low) / width)
+
+    ceilings = (draws.A - low) / width
+    precision = _TOLD * np.diff(edges) / fit.curve.recent_gap / (evaluation_noise(fit) / width**2)
     truths = (np.linspace(0.0, 1.0, 2 * _TRUTHS + 1)[1::2] * len(ceilings)).astype(int)  # draws lie in order of A
     far = np.zeros((_TRUTHS, len(ceilings)))
-    found = [_share_unknown(far, ceilings, levels[0], fit)]
-    for at, weight in enumerate(precision):
-        far += weight * (between[at, truths, None] - between[at]) ** 2
-        found.append(_share_unknown(far, ceilings, levels[at + 1], fit))
-    return np.array(found)
+    yield _share_unknown(far, ceilings, level(edges[0]), fit)
+    for (begin, end), weight in zip(pairwise(edges), precision, strict=True):
+        between = level(np.sqrt(begin * end))
+        far += weight * (between[truths, None] - between) ** 2
+        yield _share_unknown(far, ceilings, level(end), fit)
 
 
 def _share_unknown(far: FloatArray, ceilings: FloatArray, levels: FloatArray, fit: Fit) -> FloatArray:
@@ -88,7 +98,7 @@ def _share_unknown(far: FloatArray, ceilings: FloatArray, levels: FloatArray, fi
     weight /= weight.sum(axis=1, keepdims=True)
     variance = weight @ ceilings**2 - (weight @ ceilings) ** 2
     few = np.maximum(1 - (weight**2).sum(axis=1), 1e-9)  # a sample's variance is too small by that
-    unknown = np.array([unknown_ceiling(level, fit.setting.prior) for level in weight @ levels])
+    unknown = unknown_ceiling(weight @ levels, fit.setting.prior)
     return np.asarray(np.maximum(variance / few, 1e-12) / unknown**2)
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..arrays import FloatArray
 from ..posterior.prior import USUAL_LOG_B, Prior
 from ..posterior.sigmoid import reward_at
 
@@ -21,7 +22,7 @@ def identified_shares(fit: Fit) -> dict[str, float]:
     ends = fit.curve.compute[[0, -1]]
     bottom, top = reward_at(ends, found.A, found.B, found.C_mid, found.R0).mean(axis=1)
     reference = {
-        "A": unknown_ceiling(top, prior),
+        "A": float(unknown_ceiling(np.array(top), prior)),
         "B": _smaller(USUAL_LOG_B[1], prior.log_B),
         "C_mid": _smaller((box.log_mid[1] - box.log_mid[0]) / np.sqrt(12), prior.log_C_mid),
         "R0": max(bottom / np.sqrt(12), _LEAST_SD),
@@ -31,9 +32,10 @@ def identified_shares(fit: Fit) -> dict[str, float]:
     return {name: float(np.clip(share, 0.0, 1.0)) for name, share in shares.items()}
 
 
-def unknown_ceiling(level: float, prior: Prior) -> float:
-    """The sd of A without the data's shape, of a run that is at this level; in a range of width 1."""
-    return _smaller(max((1 - level) / np.sqrt(12), _LEAST_SD), prior.A)
+def unknown_ceiling(level: FloatArray, prior: Prior) -> FloatArray:
+    """The sd of A without the data's shape, of a run that is at this level or that; in a range of width 1."""
+    flat = np.maximum((1 - level) / np.sqrt(12), _LEAST_SD)
+    return np.asarray(flat if prior.A is None else np.minimum(flat, prior.A[1]))
 
 
 def _smaller(flat: float, pair: tuple[float, float] | None) -> float:
