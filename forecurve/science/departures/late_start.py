@@ -119,11 +119,10 @@ def begun_at(problem: Problem, begins: float) -> Problem:
 
     With a smaller one a rise begins with a jump, as after an early regime.
     """
-    since = np.maximum(problem.compute - begins, 0.0)
-    box = box_of(problem.setting.prior, since)
+    begun = replace(problem, setting=replace(problem.setting, begins=begins))
+    box = box_of(problem.setting.prior, begun.since)
     box = replace(box, log_b=(max(box.log_b[0], 0.0), box.log_b[1]))
-    setting = replace(problem.setting, begins=begins, box=box)
-    return replace(problem, log_c=log_compute(since), setting=setting)
+    return replace(begun, log_c=log_compute(begun.since), setting=replace(begun.setting, box=box))
 
 
 def _profile(problem: Problem) -> tuple[FloatArray, FloatArray]:

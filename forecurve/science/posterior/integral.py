@@ -93,7 +93,7 @@ def _integrate(problem: Problem) -> Table:
 def _or_within(problem: Problem, table: Table) -> Table:
     """The table; or where the prior allows for midpoints so far off that lattices over all of them may step over the
     mass, one that begins where they usually are, if it has more of it."""
-    setting, usual = problem.setting, box_of(FLAT, problem.compute)
+    setting, usual = problem.setting, box_of(FLAT, problem.since)
     widths = [high - low for low, high in (setting.box.log_mid, usual.log_mid)]
     if widths[0] <= _STRETCHED * widths[1]:
         return table

@@ -123,6 +123,11 @@ class Problem:
         setting = replace(self.setting, prior=prior, box=box_of(prior, self.compute), columns=columns)
         return replace(self, setting=setting)
 
+    @property
+    def since(self) -> FloatArray:
+        """Compute as the law counts it, (N,): 0 where a late start has not begun."""
+        return np.maximum(self.compute - self.setting.begins, 0.0)
+
     def once(self, what: Hashable, said: Callable[[], Said]) -> Said:
         """What the evaluations say by themselves, worked out once for all priors under which they are looked at."""
         if self.kept is None:

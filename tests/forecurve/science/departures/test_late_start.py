@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -126,3 +128,13 @@ def test_a_run_that_stood_at_0_is_not_so_sure_of_it_that_its_rise_counts_for_not
         if advise(fit(curve.until(at)), budget=16_000.0).action == "stop":
             assert truth[-1] - truth[compute <= at][-1] < 0.03
             break
+
+
+def test_where_what_is_seen_is_but_a_little_of_all_compute_it_is_found_without_a_warning() -> None:
+    """Counted from where it began, compute spans far more factors of e than from 0."""
+    compute = 1.0 + 1e-7 * np.arange(60)
+    reward = np.where(compute > compute[18], 0.7, 0.2) + np.random.default_rng(0).normal(0, 0.003, 60)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = fit(Curve(compute, reward, unit="GPU-hours", prompts=1e6, samples=16))
+        assert found.late_start is not None
