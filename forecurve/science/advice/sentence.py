@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ..past.hindsight import Hindsight
 
 _MOST_STRETCHES = 2  # that a sentence names
+_AT_LEAST = 1.5  # times the first evaluation's compute is the last one's, where that counts from the run's start
 
 
 def sentence(
@@ -88,7 +89,16 @@ def _misfit_sentence(fit: Fit) -> str:
     found = fit.misfit_detail
     assert found is not None
     unit = f" {fit.unit}" if found.since is not None else ""
-    return f"{found.sentence}{unit}: no ceiling can be read from this curve."
+    return f"{found.sentence}{unit}: no ceiling can be read from this curve.{_is_counted_otherwise(fit)}"
+
+
+def _is_counted_otherwise(fit: Fit) -> str:
+    """What to look at first where a curve bends within a small part of its compute, as by the time of day."""
+    curve = fit.curve
+    if fit.misfit not in ("break", "two-phase") or curve.now >= _AT_LEAST * curve.compute[0]:
+        return ""
+    between = " to ".join(apart_texts(float(curve.compute[0]), curve.now))
+    return f" It has evaluations from {between} {fit.unit} alone: is compute counted from the run's start?"
 
 
 def _unknown_sentence(fit: Fit, now: float, budget: float | None, advice: Advice | None) -> str:

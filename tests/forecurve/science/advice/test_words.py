@@ -142,3 +142,16 @@ def test_a_target_is_reached_where_the_forecast_says_so(seed: int, last: float, 
     shares = [advice.numbers["target_reach"]["p_by_budget"] for advice in told]
     assert min(shares) < 0.9 < max(shares)
     assert [" is reached (" in advice.reason for advice in told] == [share >= 0.9 for share in shares]
+
+
+def test_a_curve_by_the_time_of_day_is_asked_where_its_compute_begins() -> None:
+    """Seconds since 1970 in place of those since the run began: nothing else in the forecast would tell."""
+    run = noisy_curve(0, last=16_000, points=60)
+    by_clock = fit(Curve(run.compute + 1.7e9, run.reward, unit="seconds", prompts=1000, samples=16))
+    asked = "seconds alone: is compute counted from the run's start?"
+    assert by_clock.withheld
+    assert by_clock.sentence().endswith(asked)
+    assert "1,700,000,0" in by_clock.sentence()
+    bent = fit(Curve(run.compute, np.where(run.compute < 8000, 0.3, 0.6), unit="seconds", prompts=1000, samples=16))
+    assert bent.misfit in ("break", "two-phase")
+    assert asked not in bent.sentence()
