@@ -207,6 +207,9 @@ def test_tags_and_a_note_are_written_in_the_dialog_and_taken_away(page: Any, sit
     page.keyboard.press("Control+Enter")
     page.wait_for_selector(".note a[href='https://example.com/pull/1']")
     assert page.inner_text(".note") == "first line\nsee https://example.com/pull/1"
+    page.set_viewport_size({"width": 1600, "height": 900})  # wide enough for both beside one another
+    button, note = page.get_by_text("Edit note").bounding_box(), page.locator(".note").bounding_box()
+    assert note["y"] >= button["y"] + button["height"]  # below what edits it, and not beside
     page.click("text=Edit note")
     assert page.input_value("dialog textarea") == "first line\nsee https://example.com/pull/1"
     page.fill("dialog textarea", " ")
