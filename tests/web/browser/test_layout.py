@@ -223,7 +223,9 @@ def test_a_swatch_stands_beside_its_arm_however_long_the_name(phone: Any, site: 
 
 
 PRINTED = 703  # CSS pixels of A4 between its margins
-PRESSED = "button:not([data-key]), select, input:not(.segments input), nav, [data-live-sign]"
+PRESSED = (
+    "button:not([data-key]), select, input:not(.segments input), nav, [data-live-sign], summary:has(~ form), .on-screen"
+)
 
 
 PATHS = [
