@@ -28,7 +28,7 @@ _MISFITS = {
     "pinned": "every evaluation is at one end of the range",
     "constant": "every evaluation is the same",
     "collapse": "it lost much of what it had gained, all at once",
-    "decline": "it falls again after it rose",
+    "decline": "it falls, where a sigmoid only rises",
     "two-phase": "it grows in two phases",
     "break": "it jumps or bends at one point, as after a change of the recipe",
     "shape": "it is smooth, but bends otherwise than a sigmoid, so that its end is less sure than its ceiling sounds",
@@ -37,7 +37,7 @@ _WITHHELD = {
     "pinned": "all at one end",
     "constant": "all the same",
     "collapse": "collapsed",
-    "decline": "falls again",
+    "decline": "falls",
     "two-phase": "two phases",
     "break": "jumps or bends",
 }

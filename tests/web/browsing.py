@@ -18,6 +18,7 @@ import uvicorn
 from fastapi import FastAPI
 from sqlalchemy.orm import Session, sessionmaker
 
+from server.dependencies import session_cookie
 from tests.web import seeding
 
 NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
@@ -92,6 +93,13 @@ def serving(app: FastAPI) -> Iterator[str]:
     thread.join(15)
     listener.close()
     assert not thread.is_alive(), "the server did not stop"
+
+
+def windowed(chromium: Any, server: Server, **settings: Any) -> Any:
+    """A tab in a window of its own, that is logged in."""
+    context = chromium.new_context(base_url=server.url, **settings)
+    context.add_cookies([{"name": session_cookie(server.url), "value": server.cookie, "url": server.url}])
+    return context.new_page()
 
 
 def traces(page: Any) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from html import unescape
 from urllib.parse import parse_qs, urlsplit
@@ -88,6 +89,18 @@ def test_another_control_is_a_choice_in_the_url(site: TestClient, seeded: Seeded
     assert html.index(f'<tr id="{lower}"') < html.index(f'<tr id="{seeded.control}"')
     refused = site.get(f"/compare?run={seeded.control}&run={lower}&control=run_no")
     assert (refused.status_code, "is none of the runs" in refused.text) == (422, True)
+
+
+def test_a_control_that_cannot_be_compared_yet_keeps_the_controls_colour(
+    site: TestClient, sessions: Sessions, clock: Clock, lower: str
+) -> None:
+    with sessions.begin() as session:
+        early = seeding.add_run(session, now=clock.now, name="begun just now").id
+    html = site.get(url(lower, early, control=early)).text
+    assert "not compared: it has no evaluation" in row_of(html, early)
+    series = re.search(r'data-series="([^"]+)"', html)
+    assert series
+    assert json.loads(unescape(series[1])) == {early: None, lower: 0}
 
 
 def test_runs_may_be_named_as_the_api_names_them(site: TestClient, seeded: Seeded, lower: str) -> None:

@@ -6,7 +6,7 @@ from fastapi.testclient import TestClient
 from sqlalchemy import update
 from sqlalchemy.orm import Session, sessionmaker
 
-from server.alerts.models import Alert, Channel
+from server.alerts.models import Alert, Channel, Delivery
 from server.alerts.telling import tell_back
 from server.runs.models import Run
 from tests.conftest import Clock
@@ -20,6 +20,16 @@ def test_the_inbox_says_what_happened_and_whom_it_told(site: TestClient, seeded:
     assert "broken-learning-rate fell below its forecast" in row
     assert "#rl-alerts: delivered" in row
     assert "1 not acknowledged" in text_of(site.get("/runs").text)
+
+
+def test_the_inbox_says_that_a_channel_does_not_answer(
+    site: TestClient, sessions: sessionmaker[Session], seeded: Seeded
+) -> None:
+    with sessions.begin() as session:
+        session.execute(update(Delivery).values(status="pending", tries=4, response_status=503))
+        run_id = session.get_one(Alert, seeded.alert).run_id
+    for html in (row_of(site.get("/alerts").text, seeded.alert), text_of(site.get(f"/runs/{run_id}").text)):
+        assert "#rl-alerts: pending (503) after 4 tries" in html
 
 
 def test_the_inbox_says_who_was_told_that_a_run_is_back(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 
 import pytest
 from fastapi import FastAPI
@@ -18,7 +19,7 @@ from tests.web import seeding
 from tests.web.conftest import Login, Seeded
 from tests.web.reading import HOSTILE, assert_clean, text_of
 
-PAGES = ("/", "/runs", "/sweeps", "/alerts", "/alerts?show=all", "/track-record", "/settings", "/docs")
+PAGES = ("/", "/runs", "/sweeps", "/new", "/alerts", "/alerts?show=all", "/track-record", "/settings", "/docs")
 
 
 @contextmanager
@@ -49,6 +50,14 @@ def test_every_page_keeps_to_its_own_scripts(site: TestClient, seeded: Seeded, p
 def test_the_run_and_the_sweep_page_keep_to_their_own_scripts(site: TestClient, seeded: Seeded) -> None:
     for path in (f"/runs/{seeded.fallen}", f"/sweeps/{seeded.sweep}"):
         assert_clean(site.get(path).text)
+
+
+@pytest.mark.parametrize("path", [*PAGES, "/runs/{control}", "/sweeps/{sweep}"])
+def test_headings_go_down_by_one_level_at_most(site: TestClient, seeded: Seeded, path: str) -> None:
+    html = site.get(path.format(control=seeded.control, sweep=seeded.sweep)).text
+    levels = [int(level) for level in re.findall(r"<h(\d)\b", html)]
+    assert levels[0] == 1
+    assert all(later <= earlier + 1 for earlier, later in pairwise(levels))
 
 
 def test_every_file_that_a_page_names_is_served(site: TestClient, seeded: Seeded) -> None:

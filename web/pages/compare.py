@@ -92,7 +92,8 @@ def arms_of(found: RunsComparison, sort: str | None = None) -> Arms:
         names=found.names,
         arms=found.arms,
         changes={id_: _change(found, id_) for id_ in ids},
-        controls={id_ for id_ in ids if found.arms[id_] == found.arms[found.control] and id_ not in found.left_out},
+        controls={found.control}
+        | {id_ for id_ in ids if found.arms[id_] == found.arms[found.control] and id_ not in found.left_out},
         control=next((run for run in found.runs if run.id == found.control), None),
         comparison=found.comparison,
         left_out=found.left_out,

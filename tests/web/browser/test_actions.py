@@ -188,6 +188,23 @@ def test_what_is_pressed_again_because_no_answer_came_is_done_once(page: Any, si
     faults.clear()  # the browser's own note of the answer that was lost
 
 
+def test_a_refusal_that_lists_all_that_is_known_leaves_its_form_in_sight(
+    page: Any, site: Site, faults: list[str]
+) -> None:
+    page.set_viewport_size({"width": 390, "height": 844})
+    opened(page, f"/runs/{site.control}")
+    page.click("text=Fork the run from a checkpoint")
+    page.fill("#new-fork textarea", "xyzzy = 1")
+    page.click("#new-fork button")
+    page.wait_for_selector("#notice:has-text('known here: algorithm.advantage_scale')")
+    notice = page.locator("#notice")
+    assert notice.bounding_box()["height"] < page.viewport_size["height"] / 3
+    notice.evaluate("(notice) => notice.scrollTo(0, notice.scrollHeight)")
+    page.get_by_role("button", name="Close this message").click()
+    assert notice.is_hidden()
+    faults[:] = [fault for fault in faults if "422" not in fault]  # the browser's own note of the refusal
+
+
 @pytest.mark.parametrize("kind", ["run", "sweep"])
 def test_tags_and_a_note_are_written_in_the_dialog_and_taken_away(page: Any, site: Site, kind: str) -> None:
     path = f"/runs/{site.control}" if kind == "run" else f"/sweeps/{site.sweep}"
@@ -207,6 +224,9 @@ def test_tags_and_a_note_are_written_in_the_dialog_and_taken_away(page: Any, sit
     page.keyboard.press("Control+Enter")
     page.wait_for_selector(".note a[href='https://example.com/pull/1']")
     assert page.inner_text(".note") == "first line\nsee https://example.com/pull/1"
+    page.set_viewport_size({"width": 1600, "height": 900})  # wide enough for both beside one another
+    button, note = page.get_by_text("Edit note").bounding_box(), page.locator(".note").bounding_box()
+    assert note["y"] >= button["y"] + button["height"]  # below what edits it, and not beside
     page.click("text=Edit note")
     assert page.input_value("dialog textarea") == "first line\nsee https://example.com/pull/1"
     page.fill("dialog textarea", " ")

@@ -59,6 +59,15 @@ def test_every_page_fits_a_phone_with_all_that_is_in_its_bar(phone: Any, site: S
             assert box["x"] + box["width"] <= PHONE["width"], path
 
 
+@pytest.mark.parametrize("width", [375, 360])
+def test_a_smaller_phone_has_every_page_in_its_bar_too(page: Any, site: Site, width: int) -> None:
+    page.set_viewport_size({"width": width, "height": 800})
+    page.goto("/track-record")
+    assert page.inner_text("#nav .count")  # a number of alerts
+    ends = [link.bounding_box()["x"] + link.bounding_box()["width"] for link in page.locator("#nav a").all()]
+    assert max(ends) <= width
+
+
 def test_a_suspect_runs_buttons_and_the_names_in_its_events_fit_a_phone(phone: Any, site: Site) -> None:
     with site.sessions.begin() as session:
         run = session.get_one(Run, site.control)
@@ -223,7 +232,9 @@ def test_a_swatch_stands_beside_its_arm_however_long_the_name(phone: Any, site: 
 
 
 PRINTED = 703  # CSS pixels of A4 between its margins
-PRESSED = "button:not([data-key]), select, input:not(.segments input), nav, [data-live-sign]"
+PRESSED = (
+    "button:not([data-key]), select, input:not(.segments input), nav, [data-live-sign], summary:has(~ form), .on-screen"
+)
 
 
 PATHS = [

@@ -55,6 +55,17 @@ def test_values_in_percent_stand_on_an_axis_of_their_own(page: Any, logged: Site
     assert "step 21: eval/percent 4" in page.locator("[data-said]").first.text_content()
 
 
+def test_of_a_metric_that_falls_it_is_not_said_that_it_rose(page: Any, logged: Site) -> None:
+    with logged.sessions.begin() as session:
+        row = {"run_id": logged.control, "metric": "train/loss", "attempt": 1, "time": logged.now}
+        rows = [row | {"step": k, "compute": 2.0 * k, "value": 2.0 - 1.5 * k / 21} for k in range(22)]
+        session.execute(insert(MetricPoint), rows)
+    opened(page, f"/runs/{logged.control}/forecast?metric=train/loss&high=10")
+    assert "it falls, where a sigmoid only rises" in page.inner_text(".panel")
+    left = page.locator("h1").bounding_box()["x"]  # there is no advice that would stand before it
+    assert page.locator("h2", has_text="Runs it learns from").bounding_box()["x"] == left
+
+
 def test_another_metric_is_chosen_by_the_form(page: Any, logged: Site, faults: list[str]) -> None:
     page.goto(f"/runs/{logged.control}/forecast")
     page.get_by_label("Metric").select_option("eval/percent")

@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from server.dependencies import session_cookie
 from tests.web import seeding
 from tests.web.browser.test_layout import overlap
-from tests.web.browsing import MARKS, TRUTH, Server, Site, opened, widths
+from tests.web.browsing import MARKS, TRUTH, Server, Site, opened, widths, windowed
 
 pytestmark = MARKS
 
@@ -102,13 +101,6 @@ def test_with_colours_of_ones_own_what_is_chosen_and_whose_a_line_is_can_be_seen
     assert chosen.evaluate(PAINTED) != page.locator(".segments input:not(:checked) + label").first.evaluate(PAINTED)
     signs = page.locator(".keys .swatch").evaluate_all("all => all.map(s => getComputedStyle(s).borderTopColor)")
     assert len(signs) == len(set(signs)) == 2
-
-
-def windowed(chromium: Any, server: Server, **settings: Any) -> Any:
-    """A tab in a window of its own, that is logged in."""
-    context = chromium.new_context(base_url=server.url, **settings)
-    context.add_cookies([{"name": session_cookie(server.url), "value": server.cookie, "url": server.url}])
-    return context.new_page()
 
 
 def test_without_scripts_a_page_says_so_and_shows_nothing_that_does_nothing(

@@ -28,6 +28,10 @@ def test_compute_is_shared_from_the_page_and_what_is_refused_is_said_at_its_fiel
     page: Any, site: Site, faults: list[str]
 ) -> None:
     opened(page, f"/sweeps/{site.sweep}")
+    page.click("text=Add an arm to the sweep")
+    page.fill("#new-arm [name=changes]", "no change")
+    page.click("#new-arm button")
+    page.wait_for_selector("#notice:visible")  # of another form: it goes with the next refusal
     page.focus("a[href='#new-policy']")
     page.keyboard.press("Enter")
     page.wait_for_selector("#policy[open]")

@@ -10,7 +10,7 @@ from server.events.service import record
 from server.runs.models import Run
 from server.sweeps.models import Sweep
 from tests.web import seeding
-from tests.web.browsing import MARKS, TRUTH, Site, opened, traces
+from tests.web.browsing import MARKS, TRUTH, Server, Site, opened, traces, windowed
 
 pytestmark = MARKS
 
@@ -42,6 +42,18 @@ def test_every_forecast_stands_where_it_was_made_with_how_far_it_was_off(
     assert drawn["missed"]["x"] == pytest.approx([66.7], abs=0.5)
     assert drawn["missed"]["y"] == pytest.approx([0.2], abs=0.02)
     assert page.locator("#plot .annotation", has_text="a quarter: 1 of 1 held").count() == 1
+
+
+def test_what_held_is_read_beside_the_buttons_that_stay_on_a_phone(
+    chromium: Any, server: Server, site: Site, scored: list[str]
+) -> None:
+    page = windowed(chromium, server, viewport={"width": 375, "height": 800}, has_touch=True, is_mobile=True)
+    opened(page, f"/track-record?sweep={site.sweep}")
+    buttons = page.locator("#plot .modebar").bounding_box()
+    words = [one.bounding_box() for one in page.locator("#plot .annotation").all()]
+    assert words
+    assert min(box["y"] for box in words) >= buttons["y"] + buttons["height"]
+    page.context.close()
 
 
 @pytest.mark.slow

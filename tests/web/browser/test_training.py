@@ -65,6 +65,14 @@ def test_the_overview_shows_what_matters_with_units_and_what_it_is(page: Any, lo
     assert "up to 40 CPU-seconds" in page.inner_text("#training-head")
 
 
+def test_a_phone_has_the_names_of_metrics_whole(page: Any, logged: Site) -> None:
+    page.set_viewport_size({"width": 360, "height": 800})
+    see(page, f"/runs/{logged.control}")
+    assert page.locator("[data-metric='policy/mismatch_kl'] .forecast").is_visible()
+    names = page.locator(".small-chart .what").evaluate_all("all => all.map(one => one.scrollWidth - one.clientWidth)")
+    assert names == [0] * len(LOGGED)
+
+
 @pytest.mark.slow
 def test_nothing_is_asked_for_before_the_section_is_seen(page: Any, logged: Site) -> None:
     asked: list[str] = []

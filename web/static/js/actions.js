@@ -56,7 +56,9 @@ async function submit(form) {
   }
   const fault = await send(form, form.dataset.action, form.dataset.method ?? "POST", body);
   const left = sayAtFields(form, fault?.faults ?? []);
-  if (fault && (left || !fault.faults?.length)) refused(fault);
+  if (!fault) return;
+  if (left || !fault.faults?.length) refused(fault);
+  else taken(); // all is said beside the fields, and what another form was refused is no longer what this is about
 }
 
 /** Say what is wrong with each field beside it, where the form has a place for that. @returns {boolean} whether any is left to be said */

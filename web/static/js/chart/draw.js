@@ -7,6 +7,7 @@ import { widthOf } from "./words.js";
 import { keepZoom, unzoom, zoomed } from "./zoom.js";
 
 const RETRY_MS = 3000;
+const BUTTONS = 32; // pixels of the strip that Plotly's own have at the top, where they stay
 const PX_PER_TICK = 90;
 const PX_PER_LETTER = 7; // of a tick's label
 
@@ -56,7 +57,8 @@ function leaveDragsToThePage(plot, layout) {
   plot.style.touchAction = "pan-y pinch-zoom";
   layout.dragmode = false;
   for (const axis of [layout.xaxis, layout.yaxis]) axis.fixedrange = true;
-  layout.margin.t = 32; // the buttons stay after a tap, and need a strip of their own
+  const named = layout.margin.t > BUTTONS; // words stand above the plot
+  layout.margin.t = named ? layout.margin.t + 20 : BUTTONS; // the buttons stay after a tap, and need a strip of their own
 }
 
 /** Plotly's own reset knows the first drawing's ranges only, which a longer run or another axis has left behind. */
