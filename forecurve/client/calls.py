@@ -36,6 +36,9 @@ class Calls:
     ) -> None:
         self.close()
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.url!r})"
+
     def close(self) -> None:
         """Give the connection up."""
         self._http.close()

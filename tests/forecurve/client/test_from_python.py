@@ -116,9 +116,16 @@ def test_without_a_token_nothing_is_asked(fresh: None) -> None:
         connect("http://127.0.0.1:1")
 
 
+@pytest.mark.parametrize("url", ["http://127.0.0.1:8400/v1", "https://host/forecurve/v1/"])
+def test_an_address_that_goes_on_with_that_of_the_calls_is_refused(url: str) -> None:
+    with pytest.raises(ClientError, match=rf"url is '{url}': the service's address ends before its /v1"):
+        connect(url, "fc_api_x")
+
+
 def test_where_nothing_is_said_it_is_the_service_of_this_machine(fresh: None) -> None:
     with connect(token="fc_api_x") as found:
         assert found.url == "http://127.0.0.1:8400"
+        assert repr(found) == "Api('http://127.0.0.1:8400')"
 
 
 def test_what_a_path_asks_for_is_asked_beside_what_is_named(
