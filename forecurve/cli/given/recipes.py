@@ -26,14 +26,6 @@ def read_mapping(path: Path) -> dict[str, Any]:
     return body
 
 
-def _read_recipe(path: Path) -> dict[str, Any]:
-    """The recipe in a file; a sweep's is told as such, for none of its fields is one of a recipe."""
-    body = read_mapping(path)
-    if "design" in body:
-        raise bad_input(f"{path}: this is a sweep, no recipe; `forecurve sweep plan {path}` reads it")
-    return body
-
-
 def parse_changes(assignments: Sequence[str] | None) -> dict[str, Any]:
     """The `--set field=value` of a command; none given, none made."""
     from forecurve.recipes.given import read_changes
@@ -49,7 +41,7 @@ def load(source: str, assignments: Sequence[str] | None = None) -> Recipe:
     is_file = source not in PRESETS and (Path(source).exists() or source.endswith((".yaml", ".yml", ".json")))
     if not is_file and source not in PRESETS:
         raise bad_input(f"{source}: there is no such file, and no such preset{suggestion(source, list(PRESETS))}")
-    recipe = load_recipe(_read_recipe(Path(source))) if is_file else preset(source)
+    recipe = load_recipe(read_mapping(Path(source))) if is_file else preset(source)
     changes = parse_changes(assignments)
     return with_changes(recipe, changes) if changes else recipe
 
@@ -60,7 +52,7 @@ def run_request(
     """The body of `POST /v1/runs`."""
     if (preset is None) == (file is None):
         raise bad_input("give either --preset NAME or --recipe FILE")
-    body: dict[str, Any] = {"preset": preset} if preset else {"recipe": _read_recipe(file)} if file else {}
+    body: dict[str, Any] = {"preset": preset} if preset else {"recipe": read_mapping(file)} if file else {}
     if changes := parse_changes(assignments):
         body["changes"] = changes
     if name:

@@ -100,7 +100,7 @@ def test_a_sweep_s_file_is_no_recipe_and_an_empty_one_is_called_so(forecurve: Fo
     empty.write_text("# to be written\n")
 
     for command in (["recipe", "validate", sweep], ["recipe", "diff", "scalerl", sweep]):
-        forecurve(*command).check_is_bad_input([f"this is a sweep, no recipe; `forecurve sweep plan {sweep}` reads it"])
+        forecurve(*command).check_is_bad_input(["design = {", "this is a sweep, no recipe; `forecurve sweep"])
     forecurve("recipe", "validate", empty).check_is_bad_input([f"{empty} is empty; it must be a mapping"])
 
 
