@@ -56,6 +56,8 @@ def _csv_rows(path: Path) -> Iterator[Row]:
     with path.open(newline="", encoding="utf-8-sig") as stream:
         lines = CsvLines(lines_of(stream), delimiter_of(stream))
         reader = csv.DictReader(lines, skipinitialspace=True, delimiter=lines.delimiter)
+        while reader.fieldnames is not None and not any(name.strip() for name in reader.fieldnames):
+            reader.fieldnames = None  # a blank line: the header is behind it
         reader.fieldnames = [column_of(name) for name in reader.fieldnames or []]
         lines.check_row()
         check_once(reader.fieldnames)
@@ -122,9 +124,9 @@ def lines_of(stream: TextIO) -> Iterator[str]:
 def delimiter_of(stream: TextIO) -> str:
     """What stands between the cells of a CSV file: a spreadsheet copies tabs, and in some countries saves semicolons.
 
-    It is known by the header; the stream is at its beginning before and after.
+    It is known by the header, the first line that is not blank; the stream is at its beginning before and after.
     """
-    header = stream.readline(MOST_IN_A_LINE)
+    header = next((line for line in iter(partial(stream.readline, MOST_IN_A_LINE), "") if line.strip()), "")
     stream.seek(0)
     for sign in "\t;":
         if set(REQUIRED) <= {column_of(name.strip().strip('"')) for name in header.split(sign)}:
@@ -216,6 +218,8 @@ def check_header(names: Sequence[str], where: str = "") -> None:
             known = ", ".join(names[:8])
             shown = visible(known if len(known) <= 80 else f"{known[:77]}...") or "no columns"
             way_out = f"name the columns {','.join(REQUIRED)}"
+            if names and len({*REQUIRED} & {*names}) < 2:
+                way_out += ", or let `forecurve convert` make them of what another tool wrote"
             raise CurveFileError(_at(name, where), shown, "this column is missing", way_out)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from forecurve.recipes import Recipe, load_recipe, preset, with_changes
+from forecurve.recipes import PRESETS, Recipe, RecipeError, load_recipe, preset, with_changes
 from forecurve.recipes.given import read_changes, read_yaml
 from trainer.records.origin import checkpoint_at, recipe_at
 
@@ -101,4 +101,6 @@ def read_recipe(source: str) -> Recipe:
     """
     if source.startswith("preset:"):
         return preset(source.removeprefix("preset:"))
+    if source in PRESETS and not Path(source).exists():
+        raise RecipeError.one("--recipe", source, f"there is no such file; the preset is preset:{source}")
     return load_recipe(read_yaml(Path(source)))

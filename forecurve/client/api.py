@@ -238,7 +238,7 @@ class Api(Calls):
         """One, and what became of it."""
         return self.get(f"/v1/recommendations/{part(advice_id)}")
 
-    def accept_recommendation(self, advice_id: str, reason: str | None) -> Json:
+    def accept_recommendation(self, advice_id: str, reason: str | None = None) -> Json:
         """Accepting `stop` stops the run."""
         return self.post(f"/v1/recommendations/{part(advice_id)}:accept", {"reason": reason})
 

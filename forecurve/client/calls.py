@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from types import TracebackType
 from typing import Any, Self
+from urllib.parse import urlsplit
 
 import httpx
 
@@ -35,13 +36,16 @@ class Calls:
     ) -> None:
         self.close()
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.url!r})"
+
     def close(self) -> None:
         """Give the connection up."""
         self._http.close()
 
     def get(self, path: str, **query: Any) -> Json:
         """Any `GET` of the API, such as `/v1/runs:compare`."""
-        return _object(self._send("GET", path, params=_present(query)))
+        return _object(self._send("GET", path, params=_asked(path, query)))
 
     def post(self, path: str, body: Json, *, idempotency_key: str | None = None) -> Json:
         """Any `POST` of the API."""
@@ -119,9 +123,14 @@ def _not_finite(body: Any, name: str = "") -> Iterator[tuple[str, float]]:
 
 def part(given: str) -> str:
     """A part of a path. Servers read `%2F` as a slash: quoting would not keep `../me` from leading elsewhere."""
-    if not _ID.fullmatch(given):
+    if not isinstance(given, str) or not _ID.fullmatch(given):
         raise ClientError(f"id: letters, digits, - and _ are expected, got {given!a}; copy it from a list")
     return given
+
+
+def _asked(path: str, query: Json) -> httpx.QueryParams:
+    """What a path asks for behind its `?`, and what is asked for beside it; httpx alone would drop the first."""
+    return httpx.QueryParams(urlsplit(path).query).merge(_present(query))
 
 
 def _around(error: UnicodeEncodeError) -> str:

@@ -81,6 +81,9 @@ def checked_url(url: str) -> str:
     if fault := url_fault(found):
         way_out = "it must be http:// or https:// and a host, such as http://127.0.0.1:8400"
         raise ClientError(f"url is {url!r}: {fault}; {way_out} (argument url, --url or FORECURVE_URL)")
+    if found.endswith("/v1"):  # calls begin so, and would then do it twice
+        told = "the service's address ends before its /v1; leave that out"
+        raise ClientError(f"url is {url!r}: {told} (argument url, --url or FORECURVE_URL)")
     return found
 
 

@@ -102,6 +102,11 @@ class Run:
         if spool:
             at_exit(self._leave, lambda: self._finished)
 
+    def __repr__(self) -> str:
+        kept = f"kept in {self.directory}" if self._spool else "disabled"
+        where = kept if self._transport is None else f"{self._transport.url}/runs/{self.id}"
+        return f"Run(attempt {self.attempt}{', finished' * self._finished}: {where})"
+
     @property
     def directory(self) -> Path | None:
         """Where this attempt's reports are spooled; None for a disabled run."""
@@ -126,8 +131,6 @@ class Run:
     def reached(self) -> Reached | None:
         """Of a run that goes on, the newest evaluation (step, compute, reward) that the service had when it did."""
         return self._reached
-
-    # start-up
 
     def recipe(self, deadline_s: float = 60.0) -> dict[str, Any]:
         """The run's resolved recipe. Waits for a service that is away; the one method that may raise.
@@ -280,12 +283,8 @@ class Run:
             self._outbox.sealer.wake()
 
     def _log_checkpoint(self, step: int, compute: float, path: str | Path, digest: str, size_bytes: int) -> None:
-        body: dict[str, Any] = {
-            "step": whole("step", step),
-            "path": plain(path),
-            "digest": plain(digest),
-            "size_bytes": whole("size_bytes", size_bytes),
-        }
+        body: dict[str, Any] = {"step": whole("step", step), "size_bytes": whole("size_bytes", size_bytes)}
+        body |= {"path": plain(path), "digest": plain(digest)}
         spent = number("compute", compute)
         if is_compute(spent):
             body["compute"] = spent

@@ -63,9 +63,11 @@ def load_recipe(body: Any) -> Recipe:
             (those between sections once each section is valid alone).
     """
     if not isinstance(body, dict):
-        raise RecipeError.one(
-            "recipe", type(body).__name__, "a recipe is a mapping of sections; see `forecurve recipe show scalerl`"
-        )
+        given = "nothing" if body is None else type(body).__name__
+        raise RecipeError.one("recipe", given, "a recipe is a mapping of sections; see `forecurve recipe show scalerl`")
+    if "design" in body:  # whose other fields would be told as unknown, one by one
+        told = "this is a sweep, no recipe; `forecurve sweep plan FILE` reads its file"
+        raise RecipeError.one("design", body["design"], told)
     try:
         return Recipe.model_validate(body)
     except ValidationError as error:

@@ -6,7 +6,7 @@ Every fault is a `FieldError` that names field, value and way out; of a curve's 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, MappingView, Sequence, Set
 from numbers import Real
 from typing import Any
 
@@ -111,13 +111,14 @@ def numbers(field_name: str, values: npt.ArrayLike, one_will_do: bool = False) -
     try:
         array = floats_of(values)
     except (TypeError, ValueError, OverflowError) as error:
-        raise errors.NotFinite(
-            field_name, short(values), "numbers are needed", "leave out what is not a number"
-        ) from error
+        unordered_or_once = isinstance(values, Iterator | Set | MappingView)
+        way_out = "pass a list" if unordered_or_once else "leave out what is not a number"
+        raise errors.NotFinite(field_name, short(values), "numbers are needed", way_out) from error
     if one_will_do and array.ndim == 0:
         array = array[None]
     if array.ndim != 1:
-        raise errors.UnequalLengths(field_name, array.shape, "one row of numbers is needed", "pass a flat list")
+        given = array.shape or short(values)
+        raise errors.UnequalLengths(field_name, given, "one row of numbers is needed", "pass a flat list")
     return array
 
 
@@ -303,7 +304,7 @@ def seed_of(seed: object) -> int | None:
 def unit_of(unit: object) -> str:
     """Every compute has a named unit."""
     if not isinstance(unit, str) or not unit.strip():
-        raise errors.CurveError("unit", unit, "compute needs a named unit", 'give one, for example "GPU-hours"')
+        raise errors.CurveError("unit", short(unit), "compute needs a named unit", 'give one, for example "GPU-hours"')
     return unit.strip()
 
 

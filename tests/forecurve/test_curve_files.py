@@ -87,6 +87,12 @@ def test_headers_in_capitals_and_blank_lines_are_no_trouble(tmp_path: Path) -> N
         read_curves(_csv(tmp_path, "series,compute,reward,seed,Seed\na,1,0.1,1,2\n"))
 
 
+@pytest.mark.parametrize(("before", "sign"), [("\n", ";"), ("\r\n\r\n", "\t"), ("  \n", ","), (",,\n", ",")])
+def test_blank_lines_before_the_header_are_no_trouble(tmp_path: Path, before: str, sign: str) -> None:
+    rows = "series,compute,reward\na,1,0.1\na,2,0.2\na,3,0.3\n".replace(",", sign)
+    assert [curve.name for curve in read_curves(_csv(tmp_path, before + rows))] == ["a"]
+
+
 @pytest.mark.parametrize("sign", [";", "\t"])
 def test_cells_may_stand_between_semicolons_or_tabs(tmp_path: Path, sign: str) -> None:
     text = '\ufeff"Series",note,compute,reward,prompts\n"a, lr=1e-4",x,1,0.1,\n"a, lr=1e-4",,2,0.2,64\n'
@@ -138,7 +144,9 @@ def test_only_the_chosen_series_need_to_be_curves(tmp_path: Path) -> None:
     ("text", "parts"),
     [
         ("", ["series", "column is missing"]),
-        ("series,compute\na,1\n", ["reward", "column is missing"]),
+        ("series,compute\na,1\n", ["reward", "got series, compute; name the columns series,compute,reward"]),
+        ("Step,grpo - acc\n1,0.1\n", ["got Step, grpo - acc; name the columns", "or let `forecurve convert` make"]),
+        ("\n,,\n" + HEADER + "a,1,x,,,\n", ["reward at line 4", "'x'"]),
         ("PK\x03\x1b[31m" + "x" * 5000 + ",y\n", ["series", "column is missing", "xxx...;"]),
         ("PK\x03\x1b[31m,y\n", ["series", "column is missing", "got PK\ufffd\ufffd[31m, y;"]),
         (HEADER, ["no evaluations"]),

@@ -199,6 +199,28 @@ def test_arguments_that_make_no_run_are_refused(arguments):
     assert caught.value.code == 2
 
 
+@pytest.mark.parametrize(
+    ("named", "text", "message"),
+    [
+        ("scalerl", None, "--recipe = 'scalerl': there is no such file; the preset is preset:scalerl"),
+        (
+            "sweep.yaml",
+            "preset: scalerl\ndesign: {kind: leave_one_out}",
+            "this is a sweep, no recipe; `forecurve sweep",
+        ),
+        ("empty.yaml", "# later", "recipe = 'nothing': a recipe is a mapping of sections"),
+    ],
+)
+def test_what_is_no_recipe_is_told_as_what_it_is(named, text, message, capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    if text is not None:
+        Path(named).write_text(text)
+    assert main(["--recipe", named, "--out", "a"]) == 2
+    said = capsys.readouterr().err
+    assert message in said
+    assert said.count("error: ") == 1
+
+
 @pytest.mark.parametrize("threads", ["0", "-3", "two"])
 def test_threads_are_a_number_from_one_on(threads, capsys):
     with pytest.raises(SystemExit) as caught:

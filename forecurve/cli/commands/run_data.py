@@ -85,7 +85,8 @@ def known_metrics(wanted: Sequence[str], names: Sequence[str], run_id: str, flag
 
     for metric in wanted:
         if metric not in names:
-            raise bad_input(f"{flag}: run {run_id} has no metric {metric!r}{suggestion(metric, list(names))}")
+            way_out = suggestion(metric, list(names)) or f"; it has logged none, `forecurve run show {run_id}` says why"
+            raise bad_input(f"{flag}: run {run_id} has no metric {metric!r}{way_out}")
     return list(dict.fromkeys(wanted))
 
 

@@ -19,6 +19,8 @@ def read_mapping(path: Path) -> dict[str, Any]:
     from forecurve.recipes.given import read_yaml
 
     body = read_yaml(path)
+    if body is None:
+        raise bad_input(f"{path} is empty; it must be a mapping of fields to values")
     if not isinstance(body, dict):
         raise bad_input(f"{path} holds a {type(body).__name__}; it must be a mapping of fields to values")
     return body

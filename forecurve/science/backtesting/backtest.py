@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from .. import errors
-from ..checks import check_kind, is_positive
+from ..checks import check_kind, is_positive, short
 from ..curves.alike import check_one_range, check_one_unit
 from ..curves.curve import Curve
 from ..fitting.outcome import Outcome
@@ -69,7 +69,7 @@ def backtest(
         )
         ours = among_siblings(Kin(curves, tick), fractions, tick)
     else:
-        known = named_prior(prior)
+        known = named_prior(prior, "siblings")
         ours = [forecasts_from(curve, fractions, known, tick) for curve in curves]
     rows: list[Row] = []
     for curve, forecasts in zip(curves, ours, strict=True):
@@ -85,6 +85,8 @@ def _check(fractions: Sequence[float], baselines: Sequence[str]) -> None:
             raise errors.CurveError(
                 "fractions", fraction, "a share of the run is needed", "give numbers above 0 and below 1"
             )
+    if isinstance(baselines, str):  # its letters would be taken one by one
+        raise errors.CurveError("baselines", short(baselines), "a list of names is needed", f"pass [{baselines!r}]")
     for name in baselines:
         if name not in BASELINES:
             raise errors.CurveError("baselines", name, "no such baseline", f"use {', '.join(BASELINES)}")

@@ -176,13 +176,14 @@ FLAT = Prior("none", weight=0.0)
 PAPER = Prior("the paper's table", A=(0.619, 0.05), log_B=(0.61, 0.30), bounds=(0.0, 1.0))
 
 
-def named_prior(prior: str | Prior) -> Prior:
-    """`none`, `paper`, or a Prior as it is."""
+def named_prior(prior: str | Prior, *beside: str) -> Prior:
+    """`none`, `paper`, or a Prior as it is; `beside`: what else the door takes, for the way out."""
     if isinstance(prior, Prior):
         return prior
     known = {"none": FLAT, "paper": PAPER}
     if not isinstance(prior, str) or prior not in known:
-        way_out = "use 'none', 'paper' or a Prior, as Siblings(curves).prior() makes of past runs"
+        names = ", ".join(map(repr, (*known, *beside)))
+        way_out = f"use {names} or a Prior, as Siblings(curves).prior() makes of past runs"
         raise errors.PriorError("prior", short(prior), "no such prior", way_out)
     return known[prior]
 

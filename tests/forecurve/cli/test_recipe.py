@@ -94,6 +94,16 @@ def test_files_that_cannot_be_read_say_why(forecurve: Forecurve, tmp_path: Path)
     assert forecurve("recipe", "show", "--set", "seed").code == 2
 
 
+def test_a_sweep_s_file_is_no_recipe_and_an_empty_one_is_called_so(forecurve: Forecurve, tmp_path: Path) -> None:
+    sweep, empty = tmp_path / "sweep.yaml", tmp_path / "empty.yaml"
+    sweep.write_text("preset: scalerl\ndesign: {kind: leave_one_out}\n")
+    empty.write_text("# to be written\n")
+
+    for command in (["recipe", "validate", sweep], ["recipe", "diff", "scalerl", sweep]):
+        forecurve(*command).check_is_bad_input(["design = {", "this is a sweep, no recipe; `forecurve sweep"])
+    forecurve("recipe", "validate", empty).check_is_bad_input([f"{empty} is empty; it must be a mapping"])
+
+
 def test_the_schema_is_json_that_a_recipe_fits(forecurve: Forecurve) -> None:
     schema = forecurve("recipe", "schema").json
 

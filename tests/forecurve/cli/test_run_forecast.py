@@ -81,6 +81,12 @@ def test_bad_input_names_what_was_given_and_the_way_out(
     forecurve("run", "forecast", run_id, *asked).check_is_bad_input(parts)
 
 
+def test_a_run_that_logged_nothing_is_said_to_have(forecurve: Forecurve, service: str) -> None:
+    new = forecurve("run", "submit", "--preset", "scalerl", "--json").json["id"]
+    said = f"METRIC: run {new} has no metric 'eval/share'; it has logged none, `forecurve run show {new}` says why"
+    forecurve("run", "forecast", new, "eval/share").check_is_bad_input([said])
+
+
 def test_from_python(service: str, run_id: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with connect() as api:
         found = api.metric_forecast(run_id, "eval/percent", high=100.0)

@@ -116,6 +116,42 @@ def test_without_a_token_nothing_is_asked(fresh: None) -> None:
         connect("http://127.0.0.1:1")
 
 
+@pytest.mark.parametrize("url", ["http://127.0.0.1:8400/v1", "https://host/forecurve/v1/"])
+def test_an_address_that_goes_on_with_that_of_the_calls_is_refused(url: str) -> None:
+    with pytest.raises(ClientError, match=rf"url is '{url}': the service's address ends before its /v1"):
+        connect(url, "fc_api_x")
+
+
 def test_where_nothing_is_said_it_is_the_service_of_this_machine(fresh: None) -> None:
     with connect(token="fc_api_x") as found:
         assert found.url == "http://127.0.0.1:8400"
+        assert repr(found) == "Api('http://127.0.0.1:8400')"
+
+
+def test_what_a_path_asks_for_is_asked_beside_what_is_named(
+    service: tuple[str, str], sessions: sessionmaker[Session], clock: Clock
+) -> None:
+    with sessions.begin() as session:
+        going = add_going(session, clock)
+        seeding.add_run(session, now=clock.now, name="over", status="succeeded")
+    with connect() as api:
+        assert [run["id"] for run in api.get("/v1/runs?status=running")["items"]] == [going]
+        assert [run["name"] for run in api.items("/v1/runs?status=succeeded", tag=None)] == ["over"]
+        assert api.get("/v1/runs?status=running&limit=1", name="over")["items"] == []
+        with pytest.raises(forecurve.ApiError, match="lim: is no parameter of GET /v1/runs"):
+            api.get("/v1/runs?lim=1")
+
+
+def test_no_id_at_all_is_refused_as_one_that_is_none(service: tuple[str, str]) -> None:
+    with connect() as api, pytest.raises(ClientError, match="id: letters, digits, - and _ are expected, got None"):
+        api.run(None)  # type: ignore[arg-type]
+
+
+def test_advice_is_accepted_without_a_reason_as_by_the_api(
+    service: tuple[str, str], sessions: sessionmaker[Session], clock: Clock
+) -> None:
+    with sessions.begin() as session:
+        add_going(session, clock)
+    with connect() as api:
+        (advice,) = api.recommendations(status="open")
+        assert api.accept_recommendation(advice["id"])["status"] == "accepted"

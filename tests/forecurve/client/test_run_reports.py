@@ -282,9 +282,19 @@ def test_flush_waits_for_what_is_on_its_way_to_a_slow_disk(
 
 def test_a_disabled_run_drops_everything_and_finishes_at_once() -> None:
     run = Run(None, 1, spool=None)
+    assert repr(run) == "Run(attempt 1: disabled)"
     run.log({"a": 1}, step=1)
     run.log_evaluation(step=1, compute=1, reward=0.5)
     run.finish()
 
     assert not run.should_stop
     assert run.unsent == 0
+
+
+def test_a_run_shows_where_it_is(service: FaultyService, tmp_path: Path) -> None:
+    run, offline = start(service, tmp_path / "a"), Run(None, 1, spool=Spool(tmp_path / "b"))
+    assert repr(run) == f"Run(attempt 1: {service.url}/runs/run_1)"
+    assert repr(offline) == f"Run(attempt 1: kept in {tmp_path / 'b'})"
+    for one in (run, offline):
+        one.finish()
+        assert repr(one).startswith("Run(attempt 1, finished: ")

@@ -33,11 +33,13 @@ X, Y = [1.0, 2.0, 3.0, 4.0], [0.2, 0.3, 0.4, 0.5]
 @pytest.mark.parametrize(
     ("arguments", "kind", "says"),
     [
-        ({"compute": None}, e.UnequalLengths, "flat list"),
+        ({"compute": None}, e.UnequalLengths, "got None; pass a flat list"),
+        ({"compute": iter([1, 2, 3, 4])}, e.NotFinite, "; pass a list"),
+        ({"compute": {1: 2, 3: 4}.values()}, e.NotFinite, "got dict_values([2, 4]); pass a list"),
         ({"compute": "abcd"}, e.NotFinite, "'abcd'"),
         ({"reward": [0.1, None, 0.3, 0.4]}, e.NotFinite, "nan at evaluation 2"),
         ({"reward": [0.1, 0.2j, 0.3, 0.4]}, e.NotFinite, "numbers"),
-        ({"reward": 0.4}, e.UnequalLengths, "one row"),
+        ({"reward": 0.4}, e.UnequalLengths, "one row of numbers is needed, got 0.4;"),
         ({"compute": [1e-300, 1, 2, 3]}, e.ComputeOrder, "another unit"),
         ({"compute": [1, 2, 3, 1e300]}, e.ComputeOrder, "another unit"),
         ({"compute": [0, 0, 1, 2]}, e.ComputeOrder, "repeated"),
@@ -367,7 +369,7 @@ def test_a_ceiling_next_to_exact_is_a_number(
 
 @pytest.mark.parametrize("unit", ["", "  ", None])
 def test_compute_without_a_unit_is_refused(unit: object) -> None:
-    with pytest.raises(e.CurveError, match="unit"):
+    with pytest.raises(e.CurveError, match=f"unit: compute needs a named unit, got {unit!r};"):
         Curve([1, 2, 3], [0.1, 0.2, 0.3], unit=unit)  # type: ignore[arg-type]
 
 

@@ -102,6 +102,11 @@ FIT = fit(CURVE)
             lambda: score([Forecast("a", 0.25, Estimate(None, 0.5, 0.7))], {}),
             "in order are needed, got None (0.5 to 0.7)",
         ),
+        (lambda: backtest([CURVE], prior="sibling"), "got 'sibling'; use 'none', 'paper', 'siblings' or a Prior"),
+        (
+            lambda: backtest([CURVE], baselines="paper-grid"),
+            "baselines: a list of names is needed, got 'paper-grid'; pass ['paper-grid']",
+        ),
         (lambda: sibling_prior([CURVE]), "fits[0]: a Fit is needed, got Curve; pass fit(curve)"),
         (lambda: sibling_prior(3), "fits: a Sequence is needed, got int"),
         (lambda: sibling_prior([FIT], finished="a"), "finished: a whole number from 0 on is needed, got 'a'"),
