@@ -19,6 +19,7 @@ from kombu.exceptions import OperationalError
 
 from server.settings import Settings, get_settings
 from worker.context import TASK_S, BrokerDown
+from worker.first_fit import warm_up_with
 from worker.quiet import leave_out_no_news
 from worker.schedule import beat_schedule
 from worker.signs import leave_signs
@@ -80,6 +81,7 @@ def configuration(settings: Settings) -> dict[str, Any]:
 logging.getLogger("httpx").setLevel(logging.WARNING)  # it would log a line for every look at the executor
 leave_out_no_news()
 leave_signs(app)
+warm_up_with(app)
 
 app.add_defaults(lambda: configuration(get_settings()))
 

@@ -7,7 +7,17 @@ import zlib
 from collections.abc import Callable
 from functools import cache
 from types import FunctionType
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
+
+_waiting: list[Callable[[], None]] = []
+
+
+class _Made(NamedTuple):
+    """A compiled function, its name and the files in which it and what it calls are written."""
+
+    call: Any
+    name: str
+    sources: frozenset[str]
 
 
 @cache
@@ -16,21 +26,36 @@ def compiled(loop: Callable[..., None], twin: Callable[..., None], *parts: Calla
 
     numba is imported here, when a fit first needs it, and not with the package. It calls only compiled functions, so
     the functions that the loop itself calls, `parts`, are compiled and put in their place; each may call those before.
+    A part of several loops is compiled once.
     """
     try:
-        from numba import njit
+        import numba  # noqa: F401
     except ImportError:
         return twin
-    jit = njit(cache=True, error_model="numpy", fastmath={"contract"})
-    made: dict[str, Callable[..., Any]] = {}
-    sources: set[str] = set()
+    _tell_who_waits()
+    made: dict[str, _Made] = {}
     for function in cast(tuple[FunctionType, ...], (*parts, loop)):
-        sources.add(function.__code__.co_filename)
-        made[function.__name__] = jit(_bound(function, made, _stamp(sources)))
-    return made[loop.__name__]
+        called = tuple(made[name] for name in function.__code__.co_names if name in made)
+        made[function.__name__] = _made(function, called)
+    return cast(Callable[..., Any], made[loop.__name__].call)
 
 
-def _bound(function: FunctionType, names: dict[str, Callable[..., Any]], stamp: str) -> FunctionType:
+def when_compiling(tell: Callable[[], None]) -> None:
+    """Have that called once, when the first loop is compiled: an installation's first fit waits for it."""
+    _waiting.append(tell)
+
+
+@cache
+def _made(function: FunctionType, called: tuple[_Made, ...]) -> _Made:
+    from numba import njit
+
+    jit = njit(cache=True, error_model="numpy", fastmath={"contract"})
+    sources = frozenset({function.__code__.co_filename}).union(*(part.sources for part in called))
+    bound = _bound(function, {part.name: part.call for part in called}, _stamp(sources))
+    return _Made(jit(bound), function.__name__, sources)
+
+
+def _bound(function: FunctionType, names: dict[str, Any], stamp: str) -> FunctionType:
     """The function with some of its global names replaced, and a stamp on the name by which it is kept on disk."""
     known = {**function.__globals__, **names}
     bound = FunctionType(function.__code__, known, function.__name__, function.__defaults__)
@@ -38,7 +63,24 @@ def _bound(function: FunctionType, names: dict[str, Callable[..., Any]], stamp: 
     return bound
 
 
-def _stamp(sources: set[str]) -> str:
+def _stamp(sources: frozenset[str]) -> str:
     """Changes with any of the files: numba itself looks at the loop's own file only, and its parts lie in others."""
     changed = [(path, (seen := os.stat(path)).st_mtime_ns, seen.st_size) for path in sorted(sources)]
     return f"{zlib.crc32(repr(changed).encode()):08x}"
+
+
+def _tell_who_waits() -> None:
+    """Listen for the first loop that is not on disk, for those who asked."""
+    if not _waiting:
+        return
+    from numba.core import event
+
+    class _First(event.Listener):
+        def on_start(self, event: object) -> None:
+            while _waiting:
+                _waiting.pop()()
+
+        def on_end(self, event: object) -> None:
+            pass
+
+    event.register("numba:compile", _First())  # type: ignore[no-untyped-call]

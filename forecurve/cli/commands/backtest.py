@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..given.cores import on_one_core
+from ..given.before_fits import before_fits
 from ..given.curves import STDIN, Range, from_stdin, read_long_curves
 from ..showing.figures import HtmlFlag, write_page
 from .fit import PriorChoice
@@ -42,7 +42,7 @@ def backtest_command(
     as_json: Annotated[bool, typer.Option("--json", help="JSON instead of text.")] = False,
 ) -> None:
     """Forecast finished runs from their first part, and compare with how they ended."""
-    on_one_core()
+    before_fits()
     from ..showing.output import print_json
 
     shares, names = _shares(fractions), _names(baselines)

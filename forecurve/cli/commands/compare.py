@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..given.cores import on_one_core
+from ..given.before_fits import before_fits
 from ..given.curves import CurveFile, Range, read_arms, read_long_arms
 from ..showing.figures import HtmlFlag, write_page
 
@@ -44,7 +44,7 @@ def compare_command(
     as_json: Annotated[bool, typer.Option("--json", help="JSON instead of text.")] = False,
 ) -> None:
     """Compare the series of FILE with one of them: ceiling, efficiency, no difference shown, or undecided."""
-    on_one_core()
+    before_fits()
     from ..given.amounts import check_difference
     from ..showing.output import print_json
 

@@ -10,7 +10,7 @@ import typer
 
 from forecurve.digits import as_given
 
-from ..given.cores import on_one_core
+from ..given.before_fits import before_fits
 from ..given.curves import CurveFile, Range, read_curves, read_long_curves
 from ..showing.figures import HtmlFlag, write_page
 
@@ -43,7 +43,7 @@ def fit_command(
     as_json: Annotated[bool, typer.Option("--json", help="JSON instead of text.")] = False,
 ) -> None:
     """Fit each curve of FILE: where it will end, how sure that is, and what to do."""
-    on_one_core()
+    before_fits()
     from ..given.amounts import check_compute
     from ..showing.output import print_json
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..given.cores import on_one_core
+from ..given.before_fits import before_fits
 from ..given.curves import CurveFile, Range, read_arms, read_long_arms
 from ..showing.figures import HtmlFlag, write_page
 from .fit import PriorChoice
@@ -41,7 +41,7 @@ def plan_command(
 
     Seeds of a series are one arm, which is chosen by their mean.
     """
-    on_one_core()
+    before_fits()
     from forecurve.science import PlanError, plan
 
     from ..errors import bad_input

@@ -94,6 +94,7 @@ class Lattice:
 def factors_of(log_b: FloatArray, log_mid: FloatArray) -> Factors:
     """What the exponentials of g(C) share over all evaluations, for rows of one ln B each, (R,), and nodes, (R, C)."""
     centre, B = float(log_mid.mean()), np.exp(log_b)
+    log_mid = np.ascontiguousarray(log_mid)  # for another layout loops would be compiled once more
     exponent = B[:, None] * (log_mid - centre)
     return Factors(B, centre, np.exp(np.clip(exponent, -FAR, FAR)), log_mid, np.abs(exponent).max(axis=1))
 
@@ -237,10 +238,10 @@ def _outline(log_b: Any, log_mid: Any, tempered: Any, cut: Any, cells: Any, limi
     x = (log_b - (low + high) / 2.0) / ((high - low) / 2.0)
     ridge = _ridge(x, log_mid, kept, weight)
     nearest, furthest, slack = _offsets(x, log_mid, kept, ridge)
-    found[:2] = low, high
-    found[2:4] = max(least - cells[2], limits[2]), min(most + cells[3], limits[3])
-    found[4:6] = nearest - cells[2] - slack, furthest + cells[3] + slack
-    found[6:] = ridge
+    found[0], found[1] = low, high  # one by one: numba takes seconds to compile what a slice may be refused with
+    found[2], found[3] = max(least - cells[2], limits[2]), min(most + cells[3], limits[3])
+    found[4], found[5] = nearest - cells[2] - slack, furthest + cells[3] + slack
+    found[6], found[7], found[8] = ridge[0], ridge[1], ridge[2]
 
 
 def _ranges(log_b: Any, log_mid: Any, kept: Any) -> tuple[Any, Any, Any, Any]:

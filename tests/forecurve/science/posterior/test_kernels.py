@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
+from forecurve.cli.given.before_fits import before_fits
 from forecurve.science import compiled, fit
 from forecurve.science.curves.noise import evaluation_clock
 from forecurve.science.curves.wandering import Hypotheses, NoiseHypothesis, Wandering
@@ -243,3 +244,21 @@ def test_an_extension_is_the_bounded_least_squares_of_its_columns(sign: float, f
         constant = setting.log_weights[h] - problem.filtered.sums[h, 3] / 2
         likelihoods.append(constant - setting.nu * np.log(setting.rate + least / 2))
     assert found.ratio / comparison.by_size / 2 + comparison.top == pytest.approx(max(likelihoods), abs=1e-4)
+
+
+def test_who_waits_for_a_loop_to_be_compiled_is_told_once(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("numba.core.config")
+    monkeypatch.setattr("numba.core.config.CACHE_DIR", str(tmp_path))  # where no loop is kept yet
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    before_fits()
+    for factor in (2.0, 3.0):
+        found = np.zeros(1)
+
+        def loop(value: float, found: np.ndarray) -> None:
+            found[0] = 2.0 * value
+
+        compiled.compiled(loop, loop)(factor, found)
+        assert found[0] == 2.0 * factor
+    assert capsys.readouterr().err.count("Compiling the loops of the fit") == 1
