@@ -43,7 +43,7 @@ def test_a_launch_is_counted_where_an_arm_is_let_on_and_not_where_it_goes_on() -
 
 def test_first_all_arms_train_until_they_can_be_forecast() -> None:
     for places in (1, 2, 4):
-        moments = list(rounds_of(CROSSING, CROSSING.full_cost, places))
+        moments = rounds_of(CROSSING, CROSSING.full_cost, places)
         planned = next(moment for moment in moments if moment.found.plan is not None)
         assert CROSSING.full_cost - planned.left == 4 * (FIRST - 1) * GAP
         assert planned.clock == pytest.approx(4 / places * (FIRST - 1) * GAP / HORIZON)
