@@ -13,6 +13,11 @@ from forecurve.recipes.given import read_changes, read_yaml
 UNTAKEN = ["9" * 5000, "[" * 3000, "!!binary aGk=", "!!set {a, b}", "!!timestamp 2026-01-01", "{a: 1, a: 2}", "[1"]
 
 
+def _brief(text: str) -> str:
+    """The name of its test."""
+    return text[:20]
+
+
 @pytest.mark.parametrize(
     ("text", "value"),
     [
@@ -24,7 +29,7 @@ def test_a_value_is_what_a_person_means(text: str, value: Any) -> None:
     assert read_changes([f"task = {text}"]) == {"task": value}
 
 
-@pytest.mark.parametrize("text", [*UNTAKEN, "[&a 1, *a]"])
+@pytest.mark.parametrize("text", [*UNTAKEN, "[&a 1, *a]"], ids=_brief)
 def test_a_value_that_cannot_be_made_is_told(text: str) -> None:
     with pytest.raises(RecipeError) as error:
         read_changes([f"seed={text}"])
@@ -33,7 +38,7 @@ def test_a_value_that_cannot_be_made_is_told(text: str) -> None:
     assert fault["message"].endswith("is no YAML value")
 
 
-@pytest.mark.parametrize("text", UNTAKEN)
+@pytest.mark.parametrize("text", UNTAKEN, ids=_brief)
 def test_a_file_that_cannot_be_made_is_told(text: str, tmp_path: Path) -> None:
     file = tmp_path / "sweep.yaml"
     file.write_text(f"seed: {text}\n")
