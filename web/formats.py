@@ -59,7 +59,7 @@ def rate(value: float | None, estimate: Any = None) -> str:
     """A pass rate, with the decimals of its interval."""
     if value is None:
         return NONE
-    return f"{value:.{decimals(estimate) if estimate else 3}f}"
+    return f"{value:,.{decimals(estimate) if estimate else 3}f}"
 
 
 def evaluated(value: float | None, error: float | None) -> str:
@@ -98,7 +98,7 @@ def gain(value: float, estimate: Any) -> str:
     """A difference with its sign and the decimals of its interval: `+0.05`; nothing is `0.00`."""
     places = decimals(estimate)
     rounded = round(value, places) + 0.0
-    return f"{rounded:+.{places}f}" if rounded else f"{0:.{places}f}"
+    return f"{rounded:+,.{places}f}" if rounded else f"{0:.{places}f}"
 
 
 def interval3(estimate: Any) -> str:
@@ -168,7 +168,7 @@ def when(value: float | None) -> str:
 def column(values: Sequence[float]) -> list[str]:
     """Round numbers that stand below one another, all with the decimals of the finest: `0.88`, `0.90`."""
     places = max((len(f"{value:.6f}".rstrip("0").partition(".")[2]) for value in values), default=0)
-    return [f"{value:.{places}f}" for value in values]
+    return [f"{value:,.{places}f}" for value in values]
 
 
 def change(estimate: Any) -> str:

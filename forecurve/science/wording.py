@@ -15,14 +15,14 @@ _MOST_DIGITS = 10
 
 
 def interval_text(estimate: Estimate) -> str:
-    """`0.77 to 0.80`."""
+    """`0.77 to 0.80`; a metric's thousands stand apart, `1,020 to 1,150`."""
     places = decimals(estimate.width)
-    return f"{estimate.lower:z.{places}f} to {estimate.upper:z.{places}f}"
+    return f"{estimate.lower:z,.{places}f} to {estimate.upper:z,.{places}f}"
 
 
 def level_text(estimate: Estimate) -> str:
     """`0.78 (90 %: 0.77 to 0.80)`."""
-    return f"{estimate.median:z.{decimals(estimate.width)}f} (90 %: {interval_text(estimate)})"
+    return f"{estimate.median:z,.{decimals(estimate.width)}f} (90 %: {interval_text(estimate)})"
 
 
 def beside_text(value: float, estimate: Estimate, finer: int = 0) -> str:
@@ -32,7 +32,7 @@ def beside_text(value: float, estimate: Estimate, finer: int = 0) -> str:
     >>> beside_text(0.5968, Estimate(0.590, 0.582, 0.599)), beside_text(0.5968, Estimate(0.590, 0.582, 0.599), finer=1)
     ('0.597', '0.5968')
     """
-    return f"{value:z.{decimals(estimate.width) + finer}f}"
+    return f"{value:z,.{decimals(estimate.width) + finer}f}"
 
 
 def reward_text(value: float, width: float) -> str:
@@ -41,7 +41,7 @@ def reward_text(value: float, width: float) -> str:
     >>> reward_text(0.364, 1.0), reward_text(36.4, 100.0), reward_text(0.00364, 0.01)
     ('0.36', '36.4', '0.0036')
     """
-    return f"{value:z.{decimals(width / 50)}f}"
+    return f"{value:z,.{decimals(width / 50)}f}"
 
 
 def gain_text(estimate: Estimate) -> str:
@@ -50,7 +50,7 @@ def gain_text(estimate: Estimate) -> str:
     >>> gain_text(Estimate(2e-7, -1e-17, 0.0004))
     '+0.0000 (0.0000 to 0.0004)'
     """
-    return f"{estimate.median:+z.{decimals(estimate.width)}f} ({interval_text(estimate)})"
+    return f"{estimate.median:+z,.{decimals(estimate.width)}f} ({interval_text(estimate)})"
 
 
 def mean_text(value: float) -> str:
@@ -127,5 +127,5 @@ def ending_text(end: Estimate, rests_on: str, budget: float, unit: str) -> str:
     >>> ending_text(Estimate(0.615, 0.603, 0.627), "adjusted by 5 past runs", 16_000, "GPU-hours")
     'Expected to end at 0.61 (90 %, adjusted by 5 past runs: 0.60 to 0.63) when 16,000 GPU-hours are spent.'
     """
-    level = f"{end.median:z.{decimals(end.width)}f} (90 %, {rests_on}: {interval_text(end)})"
+    level = f"{end.median:z,.{decimals(end.width)}f} (90 %, {rests_on}: {interval_text(end)})"
     return f"Expected to end at {level} when {as_given(budget)} {unit} are spent."

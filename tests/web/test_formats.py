@@ -17,7 +17,12 @@ NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 
 @pytest.mark.parametrize(
     ("lower", "upper", "written"),
-    [(0.62, 0.97, "0.62 to 0.97"), (0.77049, 0.80051, "0.77 to 0.80"), (0.7751, 0.7852, "0.775 to 0.785")],
+    [
+        (0.62, 0.97, "0.62 to 0.97"),
+        (0.77049, 0.80051, "0.77 to 0.80"),
+        (0.7751, 0.7852, "0.775 to 0.785"),
+        (1020.4, 1304.2, "1,020 to 1,304"),
+    ],
 )
 def test_an_interval_has_the_digits_that_it_supports(lower: float, upper: float, written: str) -> None:
     estimate = {"median": (lower + upper) / 2, "lower": lower, "upper": upper}

@@ -103,7 +103,7 @@ def interval(estimate: Mapping[str, Any] | None) -> str:
     if not estimate or estimate.get("median") is None:
         return DASH
     places = decimals(estimate["upper"] - estimate["lower"])
-    return f"{estimate['median']:z.{places}f} ({estimate['lower']:z.{places}f} to {estimate['upper']:z.{places}f})"
+    return f"{estimate['median']:z,.{places}f} ({estimate['lower']:z,.{places}f} to {estimate['upper']:z,.{places}f})"
 
 
 def changes(values: Mapping[str, Any] | None) -> str:

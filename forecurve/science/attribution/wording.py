@@ -30,7 +30,7 @@ def shift_text(median: float, lower: float, upper: float) -> str:
 
 def _signed(value: float, places: int) -> str:
     rounded = round(value, places)
-    return f"{rounded:+.{places}f}" if rounded else f"{0:.{places}f}"
+    return f"{rounded:+,.{places}f}" if rounded else f"{0:.{places}f}"
 
 
 def ratio_text(estimate: Estimate) -> str:

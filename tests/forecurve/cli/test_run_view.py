@@ -28,6 +28,8 @@ def test_the_end_is_said_with_what_its_interval_rests_on() -> None:
 def test_an_interval_has_the_digits_that_it_supports() -> None:
     ceiling = {"median": 0.7604, "lower": 0.7561, "upper": 0.7648}
     assert "  ceiling     0.760 (0.756 to 0.765)" in describe(RUN | {"withheld": False, "ceiling": ceiling})
+    metric = {"median": 1150.74, "lower": 1145.2, "upper": 1156.3}
+    assert "  ceiling     1,150.7 (1,145.2 to 1,156.3)" in describe(RUN | {"withheld": False, "ceiling": metric})
 
 
 def test_a_run_that_fell_and_ended_so_says_it_beside_its_state() -> None:

@@ -299,6 +299,7 @@ def test_a_sentence_about_floating_point_operations_stays_short() -> None:
 def test_words_in_percent_have_no_more_digits_than_their_interval_supports() -> None:
     wide, narrow = Estimate(40.123, 20.0, 60.0), Estimate(40.123, 38.0, 43.0)
     assert (level_text(wide), level_text(narrow)) == ("40 (90 %: 20 to 60)", "40.1 (90 %: 38.0 to 43.0)")
+    assert level_text(Estimate(1150.7, 998.2, 1304.0)) == "1,151 (90 %: 998 to 1,304)", "of a metric"
 
 
 @pytest.mark.parametrize(

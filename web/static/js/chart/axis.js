@@ -179,6 +179,14 @@ const formats = [];
 /** By the most decimals. To make a format takes longer than to write a number, of which a chart has thousands. */
 const upTo = (digits) => (formats[digits] ??= new Intl.NumberFormat("en-GB", { maximumFractionDigits: digits }));
 
+const fixedFormats = [];
+
+/** @param {number} value @param {number} digits after the point @returns {string} `0.78`; of a metric also `1,150.7` */
+export function fixed(value, digits) {
+  fixedFormats[digits] ??= new Intl.NumberFormat("en-GB", { minimumFractionDigits: digits, maximumFractionDigits: digits });
+  return fixedFormats[digits].format(value);
+}
+
 /** What a person gave, a budget say, with all its digits (`as_given` of forecurve/digits.py). @param {number} value @returns {string} */
 export function asGiven(value) {
   const magnitude = value === 0 ? 0 : Math.floor(Math.log10(Math.abs(value)));

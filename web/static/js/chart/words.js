@@ -1,6 +1,6 @@
 // Estimates in words, with the digits that their interval supports (the rule of forecurve/digits.py, for rates).
 
-import { interpolate, plain } from "./axis.js";
+import { fixed, interpolate, plain } from "./axis.js";
 
 /** @typedef {{median: number, lower: number, upper: number}} Estimate */
 
@@ -12,7 +12,7 @@ function decimals(lower, upper) {
 }
 
 /** @param {Estimate} estimate @returns {string} the median, `0.78` */
-export const middle = ({ median, lower, upper }) => median.toFixed(decimals(lower, upper));
+export const middle = ({ median, lower, upper }) => fixed(median, decimals(lower, upper));
 
 /** @param {Estimate | null | undefined} estimate @returns {string} `0.78 (90 %: 0.77 to 0.80)` */
 export function estimate(estimate) {
@@ -22,7 +22,7 @@ export function estimate(estimate) {
 
 /** @param {number} lower @param {number} upper @param {number} [digits] @returns {string} `0.77 to 0.80` */
 export function between(lower, upper, digits = decimals(lower, upper)) {
-  return `${lower.toFixed(digits)} to ${upper.toFixed(digits)}`;
+  return `${fixed(lower, digits)} to ${fixed(upper, digits)}`;
 }
 
 /** Where the run is expected to end and what the interval rests on, `adjusted by 5 past runs`; the curve alone where that is all there is.
