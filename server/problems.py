@@ -168,7 +168,7 @@ def _several(faults: list[dict[str, Any]]) -> Invalid:
 def _fault(item: dict[str, Any]) -> dict[str, Any]:
     where, *path = (str(part) for part in item["loc"])
     value = item.get("input")
-    message = in_words(item["type"], item.get("ctx", {}), item["msg"].removeprefix("Value error, "))
+    message = in_words(item["type"], item.get("ctx", {}), item["msg"].removeprefix("Value error, "), value)
     if item["type"] == "json_invalid":
         return {
             "field": "body",

@@ -69,8 +69,8 @@ def _problems(item: dict[str, Any], known: Known) -> list[dict[str, Any]]:
             {"field": _joined(path, conflict.field), "value": conflict.value, "message": conflict.message}
             for conflict in item["ctx"]["conflicts"]
         ]
-    message = in_words(item["type"], item.get("ctx", {}), item["msg"].removeprefix("Value error, "))
     value = item.get("input")
+    message = in_words(item["type"], item.get("ctx", {}), item["msg"].removeprefix("Value error, "), value)
     if isinstance(value, NoNumber):
         value, message = value.given, "must be a number"
     elif item["type"] == "extra_forbidden":

@@ -6,6 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from forecurve.limits import LEAST_COMPUTE
+
 _LIST, _OBJECT = "must be a list, as in [1, 2]", "must be an object, as in {{...}}"
 _NUMBER, _WHOLE, _EITHER = "must be a number", "must be a whole number", "must be true or false"
 _TIME = "must be a time with its zone, as in 2026-01-31T12:00:00Z"
@@ -41,12 +43,15 @@ _WORDS = {
 }
 
 
-def in_words(kind: str, context: Mapping[str, Any], otherwise: str) -> str:
-    """The fault of pydantic's error type `kind`; `otherwise` where the message is our own, or has no better words."""
+def in_words(kind: str, context: Mapping[str, Any], otherwise: str, given: Any = None) -> str:
+    """The fault of pydantic's error type `kind` in what was `given`; `otherwise` where the message is our own, or has
+    no better words."""
     if kind in ("literal_error", "enum"):
         expected = str(context["expected"])
         choices = ", ".join(re.findall(r"'([^']*)'", expected))
         return f"must be one of {choices or expected}"
+    if given is not None and context.get("ge") == LEAST_COMPUTE and float(given) <= 0:
+        return "must be above 0"
     words = _WORDS.get(kind)
     if words is None:
         return otherwise

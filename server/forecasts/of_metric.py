@@ -71,8 +71,8 @@ class Asked:
         except CurveError as error:
             raise Invalid.field("high", self.high, f"{error.message}; {error.way_out}") from None
         if self.budget is not None and not LEAST_COMPUTE <= self.budget <= MOST_COMPUTE:
-            between = f"an amount of compute from {LEAST_COMPUTE:g} to {MOST_COMPUTE:g} is needed"
-            raise Invalid.field("budget", self.budget, between)
+            takes = "above 0" if self.budget <= 0 else f"from {LEAST_COMPUTE:g} to {MOST_COMPUTE:g}"
+            raise Invalid.field("budget", self.budget, f"an amount of compute {takes} is needed")
 
     def holds(self, series: Series) -> bool:
         """Whether all values lie in the range."""

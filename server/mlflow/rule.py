@@ -125,7 +125,7 @@ def _fault(item: dict[str, Any]) -> dict[str, Any]:
     if not item["loc"]:
         return {"field": "tags", "value": None, "message": item["msg"].removeprefix("Value error, ")}
     field = f"{PREFIX}{item['loc'][0]}"
-    message = in_words(item["type"], item.get("ctx", {}), item["msg"].removeprefix("Value error, "))
+    message = in_words(item["type"], item.get("ctx", {}), item["msg"].removeprefix("Value error, "), item["input"])
     if item["type"] == "extra_forbidden":
         message = f"no such tag; there are {', '.join(PREFIX + name for name in Rule.model_fields)}"
     return {"field": field, "value": item.get("input"), "message": message}

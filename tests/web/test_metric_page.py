@@ -61,7 +61,7 @@ def test_a_range_and_a_budget_stay_in_the_form_and_reach_the_chart(site: TestCli
         ({"metric": "eval/percent"}, 422, "Highest it can be: values from 10 to "),
         ({"metric": "eval/percent", "high": "all"}, 422, "Highest it can be: a number is needed"),
         ({"metric": "eval/percent", "high": "inf"}, 422, "Highest it can be: a number is needed"),
-        ({"metric": "eval/aime24", "budget": "-1"}, 422, "Compute: an amount of compute from 1e-30 to 1e+40 is needed"),
+        ({"metric": "eval/aime24", "budget": "-1"}, 422, "Compute: an amount of compute above 0 is needed"),
         ({"metric": "eval/aime24", "low": "2"}, 422, "Highest it can be: a number above low is needed, which is 2"),
         ({"metric": "eval/none"}, 404, "Metric: the run has logged no finite value of it; choose one above"),
     ],

@@ -79,7 +79,7 @@ def test_tags_and_a_note_go_along(site: TestClient) -> None:
     ("asked", "said", "control"),
     [
         ({"changes": "nonsense"}, "changes = nonsense : cannot be read; write field = value", "changes"),
-        ({"changes": "budget.compute = -1"}, "budget.compute = -1 : must be at least 1e-30", "changes"),
+        ({"changes": "budget.compute = -1"}, "budget.compute = -1 : must be above 0", "changes"),
         ({"factors": "algorithm.los = dapo"}, "algorithm.los", "factors"),
         ({"seeds": "x"}, "design.seeds = x : give whole numbers, such as 0, 1, 2 or 0-4", "seeds"),
         ({"base": "preset:<i>none"}, "preset = <i>none : no such preset", "base"),

@@ -72,7 +72,7 @@ def test_where_it_is_withheld_no_ceiling_is_told(forecurve: Forecurve, run_id: s
         (["eval/shar"], ["METRIC", "did you mean `eval/share`?"]),
         (["eval/percent"], ["--range: of eval/percent values from", "give the range that they can be in"]),
         (["eval/percent", "--range", "100"], ["--range", "two numbers with a comma between"]),
-        (["eval/share", "--budget", "0"], ["budget", "1e-30"]),
+        (["eval/share", "--budget", "0"], ["budget", "above 0"]),
     ],
 )
 def test_bad_input_names_what_was_given_and_the_way_out(

@@ -236,7 +236,7 @@ def test_what_evaluations_were_made_by_does_not_change(logger: Logger) -> None:
     [
         ({"metrik": "x"}, "forecurve.metrik", "no such tag; there are forecurve.metric, "),
         ({"budget": "many"}, "forecurve.budget", "must be a number"),
-        ({"per_step": 0}, "forecurve.per_step", "must be at least 1e-30"),
+        ({"per_step": 0}, "forecurve.per_step", "must be above 0"),
         ({"per_step": 2}, "tags", "`forecurve.unit` must say in what compute is counted"),
         ({"unit": "dollars"}, "forecurve.unit", "GPU-hours"),
         ({"range": "1"}, "forecurve.range", ""),
