@@ -213,7 +213,7 @@ def _to_end(case: Case) -> Decision | None:
     if case.is_external and case.is_cancelled:
         return Decision((Status.STOPPED,), _asked(case), ask_stop=True)
     at_once = case.is_cancelled or case.current.last_heartbeat_at is None
-    return Decision((Status.STOPPING,), _asked(case), ask_stop=True, force_stop=at_once and not case.is_external)
+    return Decision((Status.STOPPING,), _asking(case), ask_stop=True, force_stop=at_once and not case.is_external)
 
 
 def _to_pause(case: Case) -> Decision | None:
@@ -221,7 +221,7 @@ def _to_pause(case: Case) -> Decision | None:
     if not case.is_to_pause or case.status not in _BEGUN - {Status.PAUSING}:
         return None
     at_once = case.current.last_heartbeat_at is None
-    return Decision((Status.PAUSING,), _asked(case), ask_stop=True, force_stop=at_once)
+    return Decision((Status.PAUSING,), _asking(case), ask_stop=True, force_stop=at_once)
 
 
 def _ending(case: Case) -> Decision | None:
@@ -381,8 +381,18 @@ def _is_believed(case: Case, state: State) -> bool:
 def _asked(case: Case, when: str = "") -> str:
     """Who wanted it to end counts more than what the trainer saw of it: mostly a signal."""
     ended = "Paused as asked" if case.is_to_pause else "Stopped as asked"
-    what, why = "Cancelled" if case.is_cancelled else ended, case.run.desired_reason
-    return f"{what}{when}: {why.removesuffix('.')}" if why else f"{what}{when}"  # advice is a sentence; more may follow
+    return _with_why(case, f"{'Cancelled' if case.is_cancelled else ended}{when}")
+
+
+def _asking(case: Case) -> str:
+    """The same of a run that is on its way there."""
+    going = "Asked to pause" if case.is_to_pause else "Asked to stop"
+    return _with_why(case, "Asked to end at once" if case.is_cancelled else going)
+
+
+def _with_why(case: Case, said: str) -> str:
+    why = case.run.desired_reason
+    return f"{said}: {why.removesuffix('.')}" if why else said  # advice is a sentence; more may follow
 
 
 def _default_reason(to: Status) -> str | None:

@@ -34,7 +34,8 @@ def test_why_a_person_wanted_the_end_stands_wherever_a_run_ends():
     unsubmitted = an_attempt(None, external_ref=None, submitted_at=None, lease_expires_at=ago(1))
     assert outcome_of(a_run("stopping", "cancel", **why), saved, seen("stopped")).reason == "Cancelled: now"
     assert outcome_of(a_run("stopping", "cancel"), saved, seen("stopped")).reason == "Cancelled"
-    assert outcome_of(a_run("running", "stop", **why), an_attempt(), seen("running")).reason == "Stopped as asked: now"
+    for desired, asked in (("stop", "Asked to stop: now"), ("cancel", "Asked to end at once: now")):  # not there yet
+        assert outcome_of(a_run("running", desired, **why), an_attempt(), seen("running")).reason == asked
     ended = outcome_of(a_run("stopping", "cancel", **why), gone, seen("gone"))
     assert ended.reason == "Cancelled: now; the executor ended the job"
     advised = outcome_of(a_run("stopping", "cancel", desired_reason="Only +0.01 is left."), gone, seen("gone"))
@@ -278,7 +279,7 @@ def test_a_forced_stop_is_believed_at_once():
 def test_a_pause_is_cooperative_first(status):
     decision = outcome_of(a_run(status, "pause"), an_attempt(), seen("running"))
     assert (decision.path, decision.ask_stop, decision.force_stop) == ((Status.PAUSING,), True, False)
-    assert decision.reason == "Paused as asked"
+    assert decision.reason == "Asked to pause"
 
 
 @pytest.mark.parametrize(("asked", "forced"), [(29, False), (31, True)])
