@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from forecurve.limits import MOST_NOTE
-from forecurve.science.wording import share_text
+from forecurve.science.wording import compute_text, share_text
 from server.metrics.variance import standard_error
 from server.runs.sentence import brief
 from server.runs.states import TERMINAL, DesiredState, Status
@@ -32,6 +32,7 @@ _FILTERS = {
     "given": formats.given,
     "seeds": formats.seeds,
     "estimated": formats.estimated,
+    "told": compute_text,
     "when": formats.when,
     "column": formats.column,
     "significant": formats.significant,
