@@ -48,6 +48,11 @@ class Shared:
         return any(one.seed_of is not None for one in self.view.runs)
 
     @property
+    def says_why(self) -> bool:
+        """Whether of any run there is a reason to train on; once all is spent there is none."""
+        return any(one.reason for one in self.view.runs)
+
+    @property
     def percent(self) -> float:
         """Of the budget that is spent; what is spent beyond it is not drawn."""
         return round(min(100.0, 100 * self.view.spent / self.view.budget), 1)

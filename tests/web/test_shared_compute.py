@@ -72,6 +72,19 @@ def test_odds_are_called_the_arms_where_one_has_several_seeds(
     assert "P(best)<" not in html
 
 
+def test_once_no_run_trains_on_there_is_no_column_of_why(site: TestClient, sessions: Sessions, shared: Seeded) -> None:
+    def told() -> str:
+        return site.get(f"/sweeps/{shared.sweep}").text
+
+    assert told().count("Why it trains on") == 3  # the head, and beside each run on a phone
+    with sessions.begin() as session:
+        row = session.get_one(SweepComparison, shared.sweep)
+        assert row.allocation is not None
+        row.allocation = row.allocation | {"runs": [one | {"reason": None} for one in row.allocation["runs"]]}
+    assert "Why it trains on" not in told()
+    assert_clean(told())
+
+
 def test_before_the_first_plan_it_says_what_is_to_come(
     site: TestClient, sessions: Sessions, clock: Clock, seeded: Seeded
 ) -> None:
