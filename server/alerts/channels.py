@@ -10,10 +10,10 @@ from datetime import datetime
 from urllib.parse import urlsplit
 
 import httpx
-from sqlalchemy import select, update
+from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session
 
-from server.errors import Invalid, NotFound
+from server.errors import Conflict, Invalid, NotFound
 from server.events.outbox import enqueue
 from server.events.service import record
 from server.pagination import newest_first
@@ -54,7 +54,12 @@ def create_channel(
     actor: str,
     now: datetime,
 ) -> Channel:
-    """Add a channel, with a fresh secret where deliveries are signed. Invalid when nothing could ever be delivered."""
+    """Add a channel, with a fresh secret where deliveries are signed.
+
+    Raises:
+        Invalid: nothing could ever be delivered.
+        Conflict: a channel in use has this name, by which people tell them apart.
+    """
     if kind == "email":
         url, secret = _mail_url(url, reach), ""
     else:
@@ -62,6 +67,7 @@ def create_channel(
         secret = SECRET_PREFIX + base64.b64encode(secrets.token_bytes(32)).decode()
     if kind == "webhook" and urlsplit(url).hostname in _SLACK_HOSTS:  # it would refuse every alert, and be shown whole
         raise Invalid.field("kind", kind, "is not what Slack understands, and the URL is Slack's; give kind slack")
+    _check_is_free(session, name)
     wanted = [topic for topic in TOPICS if topic in hears]
     channel = Channel(name=name, kind=kind, url=url, secret=secret, min_level=min_level, hears=wanted, created_at=now)
     session.add(channel)
@@ -119,6 +125,14 @@ def shown_url(channel: Channel) -> str:
         return channel.url
     parts = urlsplit(channel.url)
     return f"{parts.scheme}://{parts.netloc}/…"
+
+
+def _check_is_free(session: Session, name: str) -> None:
+    session.execute(select(func.pg_advisory_xact_lock(func.hashtextextended(f"channel {name}", 0))))  # two at once
+    other = session.scalar(select(Channel.id).where(Channel.name == name, Channel.enabled).limit(1))
+    if other is not None:
+        message = f"channel {other} is called so already; take another name, or remove that one"
+        raise Conflict.field("name", name, message)
 
 
 def _mail_url(url: str, reach: Reach) -> str:

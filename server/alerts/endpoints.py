@@ -53,7 +53,7 @@ def resolve_alert(alert_id: str, session: DbSession, identity: Operator, now: No
     return AlertRead.model_validate(service.resolve(session, alert_id, actor=identity.token_id, now=now))
 
 
-@router.post("/channels", status_code=201)
+@router.post("/channels", status_code=201, responses=problems(409))
 def create_channel(
     body: ChannelCreate, session: DbSession, identity: Admin, settings: AppSettings, now: Now
 ) -> ChannelCreated:

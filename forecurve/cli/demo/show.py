@@ -93,11 +93,13 @@ def _on_service(service: DemoService, receiver: Receiver, console: DemoConsole, 
 
 def _submit(api: Api, receiver: Receiver) -> Submitted:
     """The channel first, then the run that breaks (its alert needs the time), then the sweep."""
-    channel = api.create_channel({"name": "demo receiver", "kind": "slack", "url": receiver.url, "min_level": "ALERT"})
+    began = f"{datetime.now(UTC):%Y-%m-%d %H:%M}"  # of one that was killed the channel is still there
+    hears = {"name": f"demo receiver {began}", "kind": "slack", "url": receiver.url, "min_level": "ALERT"}
+    channel = api.create_channel(hears)
     receiver.secret = channel["secret"]
     broken = api.create_run(demo_plan.broken_body())
     cursor = api.events(run_id=broken["id"], limit=1)["cursor"]  # what happened before is not of these runs
-    sweep = api.create_sweep(demo_plan.sweep_body(f"demo {datetime.now(UTC):%Y-%m-%d %H:%M}"))
+    sweep = api.create_sweep(demo_plan.sweep_body(f"demo {began}"))
     if "runs" not in sweep:
         sweep = api.sweep(sweep["id"])
     return Submitted(sweep, broken, channel["id"], channel["secret"], cursor)

@@ -6,12 +6,14 @@ import base64
 
 import pytest
 from fastapi.testclient import TestClient
+from httpx import Response
 from pydantic import SecretStr
 from sqlalchemy.orm import Session, sessionmaker
 
 from server.alerts.models import Channel, Delivery
 from server.alerts.service import open_alert
 from server.runs.models import Run
+from tests.at_once import at_once
 from tests.server.forecasts.seeds import START, make_run
 from tests.server.reporting import faults
 
@@ -137,6 +139,21 @@ def test_a_deleted_channel_keeps_its_past_but_neither_url_nor_secret_nor_pending
         row = session.get_one(Channel, channel["id"])
         assert (row.enabled, row.url, row.secret) == (False, "", "")
         assert {d.status for d in session.query(Delivery)} == {"failed"}
+
+
+def test_a_channel_in_use_has_its_name_alone(
+    api: TestClient, headers: Headers, sessions: sessionmaker[Session]
+) -> None:
+    def add() -> Response:
+        return api.post("/v1/channels", json=SLACK, headers=headers["admin"])
+
+    made, refused = sorted(at_once(2, add), key=lambda answer: answer.status_code)
+    assert (made.status_code, refused.status_code) == (201, 409)
+    first = made.json()["id"]
+    assert faults(refused)["name"] == f"channel {first} is called so already; take another name, or remove that one"
+    assert api.post("/v1/channels", json={**SLACK, "name": "Team"}, headers=headers["admin"]).status_code == 201
+    api.delete(f"/v1/channels/{first}", headers=headers["admin"])
+    assert add().status_code == 201
 
 
 def test_channels_are_for_administrators(api: TestClient, headers: Headers) -> None:
