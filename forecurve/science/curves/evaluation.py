@@ -34,7 +34,15 @@ class Evaluation:
         if isinstance(point, Evaluation):
             return point
         point = point.tolist() if hasattr(point, "tolist") else point  # an array's or a tensor's row
+        if isinstance(point, Sequence) and point and _is_point(point[0]):
+            way_out = "update with one after another"
+            raise errors.CurveError("point", checks.short(point), "one evaluation is taken at a time", way_out)
         if not isinstance(point, Sequence) or isinstance(point, str) or not 2 <= len(point) <= len(fields(cls)):
             way_out = "pass (compute, reward) or an Evaluation"
             raise errors.CurveError("point", checks.short(point), "a compute and a reward are needed", way_out)
         return cls(*point)
+
+
+def _is_point(value: object) -> bool:
+    """Whether it is no number but an evaluation of its own."""
+    return isinstance(value, Evaluation | list | tuple) or bool(getattr(value, "ndim", 0))
