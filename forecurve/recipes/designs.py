@@ -11,7 +11,7 @@ import itertools
 import json
 import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError
@@ -212,7 +212,7 @@ def _named_changes(base: Recipe, design: LeaveOneOut | OneFactor | Grid) -> list
             raise RecipeError.one(f"design.factors.{path}", values, "needs at least one value to try")
         if any(value in values[:i] for i, value in enumerate(values)):
             raise RecipeError.one(f"design.factors.{path}", values, "a value stands twice; each value is one arm")
-    now = {path: get_value(base, path) for path in design.factors}  # fails for a field that does not exist
+    now = _values_now(base, design.factors)
     every: Iterable[Changes]
     if isinstance(design, OneFactor):
         every = ({path: value} for path, values in design.factors.items() for value in values)
@@ -222,6 +222,20 @@ def _named_changes(base: Recipe, design: LeaveOneOut | OneFactor | Grid) -> list
     differing = [{path: value for path, value in changes.items() if value != now[path]} for changes in every]
     labels = _labels(list(design.factors))
     return [(_arm_name(changes, labels), changes) for changes in differing if changes]
+
+
+def _values_now(base: Recipe, factors: Mapping[str, list[Any]]) -> Changes:
+    """What the base recipe has of each factor; all that are no fields of it are told at once, with their values."""
+    now: Changes = {}
+    faults: list[dict[str, Any]] = []
+    for path, values in factors.items():
+        try:
+            now[path] = get_value(base, path)
+        except RecipeError as error:
+            faults += [fault | {"value": values} for fault in error.problems]
+    if faults:
+        raise RecipeError(faults)
+    return now
 
 
 def _leave_one_out(base: Recipe, ingredients: tuple[str, ...] | None) -> list[tuple[str, Changes]]:

@@ -80,18 +80,36 @@ def with_changes(recipe: Recipe, changes: dict[str, Any]) -> Recipe:
     A changed `kind` comes first, whatever the order: the other changes then apply to the new kind's defaults.
 
     Raises:
-        RecipeError: paths that name no field, all of them at once, or values that the fields do not take, likewise.
+        RecipeError: paths that name no field, and values that the fields do not take; all of them at once.
     """
-    faults = [(path, value, _fault_of(path)) for path, value in changes.items()]
-    if problems := [{"field": path, "value": value, "message": fault} for path, value, fault in faults if fault]:
-        raise RecipeError(problems)
+    unknown = {path: fault for path in changes if (fault := _fault_of(path))}
     body = recipe.to_dict()
     for path, value in sorted(changes.items(), key=lambda change: not change[0].endswith(".kind")):
         section, _, leaf = path.rpartition(".")
+        if path in unknown:
+            _hold(body, path, value)
+            continue
         if leaf == "kind" and value != body[section]["kind"]:
             body[section] = {}
         (body[section] if section else body)[leaf] = value
-    return load_recipe(body)
+    problems = [{"field": path, "value": changes[path], "message": fault} for path, fault in unknown.items()]
+    try:
+        changed = load_recipe(body)
+    except RecipeError as error:
+        raise RecipeError([*problems, *(one for one in error.problems if one["field"] not in unknown)]) from None
+    if problems:
+        raise RecipeError(problems)
+    return changed
+
+
+def _hold(body: dict[str, Any], path: str, value: Any) -> None:
+    """Put in what names no field: what fields should agree on is not looked at then, for one of them may be meant."""
+    section, _, leaf = path.rpartition(".")
+    if section in section_fields():
+        fields = body[section] if section else body
+        fields.setdefault(leaf, value)
+    else:
+        body[path] = value
 
 
 def get_value(recipe: Recipe, path: str) -> Any:

@@ -167,12 +167,16 @@ def test_every_fault_of_a_section_is_told_at_once(forecurve: Forecurve, tmp_path
     ]
 
 
-def test_every_change_that_names_no_field_is_told_with_its_value(forecurve: Forecurve) -> None:
-    ended = forecurve("recipe", "show", "--set", "batch.prompts=3", "--set", "batch=4", "--set", "seed=1")
+def test_every_change_that_does_not_hold_is_told_with_its_value(forecurve: Forecurve) -> None:
+    wrong = ("batch.prompts=3", "batch=4", "data.size=5", "budget.compute=-1", "budget.unt=steps", "budget.kind=x")
+    ended = forecurve("recipe", "show", *(f"--set={one}" for one in (*wrong, "seed=1")))
 
     assert ended.code == 2
     assert "batch.prompts = 3: no such field in a recipe" in ended.err
     assert "batch = 4: is a section, not a field; its fields: prompts_per_step" in ended.err
+    assert "budget.compute = -1: must be above 0" in ended.err
+    for field in ("batch.prompts", "batch", "data.size", "budget.unt", "budget.kind"):
+        assert ended.err.count(f"{field} = ") == 1
     assert "seed" not in ended.err.split("its fields")[0]
 
 

@@ -190,6 +190,13 @@ def test_a_design_that_cannot_be_run_names_its_field(body: Any, field: str | Non
     assert fault(body)["field"] == field
 
 
+def test_every_factor_that_is_no_field_is_told_with_its_values() -> None:
+    factors = {"optimizer.lr": [1, 2], "algorithm.loss": ["dapo"], "batch": [3]}
+    with pytest.raises(RecipeError) as caught:
+        expand(SCALERL, load_design({"kind": "grid", "factors": factors}))
+    assert [(one["field"], one["value"]) for one in caught.value.problems] == [("optimizer.lr", [1, 2]), ("batch", [3])]
+
+
 def test_more_runs_than_a_sweep_may_have_are_refused() -> None:
     values = [i / 1000 for i in range(1, 60)]
     body = {"kind": "one_factor", "factors": {"optimizer.learning_rate": values}, "seeds": list(range(40))}

@@ -50,7 +50,7 @@ FIT = fit(CURVE)
         (lambda: FIT.predict_evaluation(None), "compute: a finite compute"),
         (lambda: FIT.compute_to_reach("high"), "target: numbers are needed"),
         (lambda: FIT.update(0.5), "point: a compute and a reward are needed, got 0.5"),
-        (lambda: FIT.update([(9, 0.5), (10, 0.5)]), "point: one evaluation is taken at a time, got [(9, 0.5), (10, 0.5)]"),
+        (lambda: FIT.update([(9, 0.5), (10, 0.6)]), "point: one evaluation is taken at a time, got [(9, 0.5), (10"),
         (lambda: FIT.update([Evaluation(9, 0.5)]), "point: one evaluation is taken at a time, got [Evaluation(compute"),
         (lambda: FIT.update("ab"), "got 'ab'; pass (compute, reward) or an Evaluation"),
         (lambda: FIT.update((5_000.0,)), "got (5000.0,)"),
