@@ -81,6 +81,8 @@ def _problems(item: dict[str, Any], known: Known) -> list[dict[str, Any]]:
         message = f"must be one of {', '.join(kinds)}" + suggestion(str(value), kinds, otherwise_all=False)
     elif isinstance(value, dict):  # a whole section: its own text already names the values
         value = None
+    elif value is None:
+        message += ", and nothing was given"
     return [{"field": _joined(path) or "recipe", "value": value, "message": message}]
 
 

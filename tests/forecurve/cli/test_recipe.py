@@ -125,10 +125,16 @@ def test_what_is_neither_a_file_nor_a_preset_is_called_so(forecurve: Forecurve) 
     assert "nofile: there is no such file, and no such preset; known here: dapo-qwen" in ended.err
 
 
-def test_a_fault_is_told_with_its_value(forecurve: Forecurve) -> None:
-    ended = forecurve("recipe", "validate", "scalerl", "--set", "batch.prompts_per_step=0")
-
-    assert "batch.prompts_per_step = 0: " in ended.err
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ("batch.prompts_per_step=0", "batch.prompts_per_step = 0: "),
+        ("budget.compute=", "budget.compute: must be a number, and nothing was given"),
+        ("algorithm.loss=null", "grpo, and nothing was given"),
+    ],
+)
+def test_a_fault_is_told_with_its_value(forecurve: Forecurve, given: str, told: str) -> None:
+    assert told in forecurve("recipe", "validate", "scalerl", "--set", given).err
 
 
 @pytest.mark.parametrize(
