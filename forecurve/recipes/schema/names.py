@@ -14,7 +14,7 @@ def _visible(name: str) -> str:
     if obeyed is not None:  # it would reach terminals and logs
         raise ValueError(f"has {obeyed!a}, which is a command to a terminal and no sign; write it without")
     if not is_seen(name):
-        raise ValueError("has nothing that can be seen; give a letter or a digit at least, or leave it out")
+        raise ValueError("has nothing that can be seen; give a letter or a digit at least")
     return name
 
 

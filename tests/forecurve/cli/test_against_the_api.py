@@ -289,7 +289,9 @@ def test_a_run_is_renamed_archived_and_restored(
         run.status, run.finished_at = "failed", datetime.now(UTC)
 
     assert "second try" in forecurve("run", "rename", run_id, "second try").out
-    assert forecurve("run", "rename", run_id, " ").code == 2
+    nameless = forecurve("run", "rename", run_id, " ")
+    assert nameless.code == 2
+    assert nameless.err.endswith("has nothing that can be seen; give a letter or a digit at least (got ' ')\n")
     assert "forecurve run restore" in forecurve("run", "archive", run_id).out
     assert forecurve("run", "list", "--json").json["items"] == []
     assert [one["name"] for one in forecurve("run", "list", "--archived", "--json").json["items"]] == ["second try"]
