@@ -14,6 +14,7 @@ from forecurve.recipes import RecipeError
 from forecurve.recipes.wording import in_words
 
 from .asking.commands_for_calls import fault_in_commands, in_commands
+from .asking.flags_for_fields import called_by, in_flags, name_of
 from .errors import BAD_INPUT, FAILURE, CliError
 
 Failure = tuple[str, int, dict[str, Any]]
@@ -25,9 +26,9 @@ def describe(error: Exception, arguments: Sequence[str] = ()) -> Failure | None:
     """What to say of an error that a caller can understand; None for a bug. `arguments` are those of the command."""
     if isinstance(error, CliError):
         body = _body(_code(error.exit_code), errors=_faulty_flag(str(error), arguments)) | error.body
-        return str(error), error.exit_code, body
+        return _in_flags(str(error), error.body.get("errors", ()), arguments), error.exit_code, body
     if isinstance(error, ApiError):
-        return _api(error)
+        return _api(error, arguments)
     if isinstance(error, RecipeError):
         return "; ".join(error.lines), BAD_INPUT, _body(_code(BAD_INPUT), errors=error.problems)
     if isinstance(error, InUse):  # until its writer has ended
@@ -51,12 +52,18 @@ def _code(exit_code: int) -> str:
     return "invalid" if exit_code == BAD_INPUT else "failed"
 
 
-def _api(error: ApiError) -> Failure:
+def _api(error: ApiError, arguments: Sequence[str]) -> Failure:
     """A conflict is a failure: the command was right, and may go through once what it is about has changed."""
     body = _body(error.code, status=error.status, errors=[fault_in_commands(fault) for fault in error.errors])
     if error.status == CONFLICT:
-        return in_commands(" ".join(error.detail.split())), FAILURE, body
-    return in_commands(error.sentence()) + _when(error), BAD_INPUT if error.is_bad_input else FAILURE, body
+        return in_commands(_in_flags(" ".join(error.detail.split()), error.errors, arguments)), FAILURE, body
+    called = called_by(arguments) if error.errors else str
+    told = ApiError(error.detail, errors=[fault | {"field": called(str(fault.get("field")))} for fault in error.errors])
+    return in_commands(told.sentence()) + _when(error), BAD_INPUT if error.is_bad_input else FAILURE, body
+
+
+def _in_flags(text: str, faults: Sequence[Mapping[str, Any]], arguments: Sequence[str]) -> str:
+    return in_flags(text, faults, called_by(arguments)) if faults else text
 
 
 def _when(error: ApiError) -> str:
@@ -125,13 +132,5 @@ def _faulty_flag(text: str, arguments: Sequence[str]) -> list[dict[str, Any]]:
 
 def _faulty_parameter(error: Exception, text: str, given: str | None) -> list[dict[str, Any]]:
     """The flag or argument at fault, where the error is about one."""
-    field = _parameter_name(getattr(error, "param", None)) or getattr(error, "option_name", None)
+    field = name_of(getattr(error, "param", None)) or getattr(error, "option_name", None)
     return [] if field is None else [{"field": field, "value": given, "message": text}]
-
-
-def _parameter_name(parameter: Any) -> str | None:
-    """As it is called on a command line: `--limit`, `RUN`."""
-    if parameter is None:
-        return None
-    flags = [name for name in parameter.opts if name.startswith("--")]
-    return str(flags[0] if flags else parameter.metavar or parameter.name)

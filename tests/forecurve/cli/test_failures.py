@@ -55,6 +55,33 @@ def test_a_conflict_is_a_failure_and_an_unknown_id_bad_input(forecurve: Forecurv
     assert body["errors"][0]["message"] == "no such run; `forecurve run list` lists them"
 
 
+@pytest.mark.parametrize(
+    ("arguments", "said", "field"),
+    [
+        (["run", "show", "run_nope"], "RUN: no such run", "run_id"),
+        (["run", "list", "--sweep", "a b"], "--sweep: no sweep is called", "sweep_id"),
+        (["run", "tag", "mine", "new", "a,b"], "TAG: has a comma", "add_tags.1"),
+        (["run", "tag", "mine", "--remove=a,b"], "--remove: has a comma", "remove_tags.0"),
+        (["run", "submit", "--preset", "scalerl", "--tag", "a,b"], "--tag: has a comma", "tags.0"),
+        (["run", "submit", "--preset", "scalerl", "--note", "\a"], "--note: has ", "note"),
+        (["run", "note", "mine", "\a"], "TEXT: has ", "note"),
+        (["run", "rename", "mine", ""], "NAME: has nothing", "name"),
+        (["alert", "resolve", "alr_nope"], "ALERT: no such alert", "alert_id"),
+        (["advice", "dismiss", "rcm_nope", "--reason", "x"], "ADVICE: no such", "recommendation_id"),
+        (["run", "submit", "--preset", "scalerl", "--set", "seed=-1"], "seed: must be", "seed"),
+    ],
+)
+def test_what_the_service_refuses_is_told_by_the_flag_or_argument_that_gave_it(
+    forecurve: Forecurve, service: str, arguments: list[str], said: str, field: str
+) -> None:
+    forecurve("run", "submit", "--preset", "scalerl", "--name", "mine")
+
+    told = json.loads(forecurve(*arguments, "--json").err)
+
+    assert told["error"].startswith(said)
+    assert told["errors"][0]["field"] == field
+
+
 def test_calls_are_put_as_commands_where_there_is_one() -> None:
     said = "`GET /v1/recommendations?run_id=run_1&status=open` has the run's present one."
     assert in_commands(said) == "`forecurve advice list --run run_1 --status open` has the run's present one."

@@ -36,14 +36,14 @@ def test_several_runs_of_one_name_are_told_apart_by_their_ids(
     ids = [seeded_run(sessions, "twin", until=0) for _ in range(2)]
     shown = forecurve("run", "show", "twin")
     assert (shown.code, shown.out) == (2, "")
-    several = f"run_id: 2 runs are called 'twin', newest first {ids[1]}, {ids[0]}"
+    several = f"RUN: 2 runs are called 'twin', newest first {ids[1]}, {ids[0]}"
     assert shown.err == f"forecurve: {several}; give an id, `forecurve run list` shows them\n"
 
     for _ in range(4):
         seeded_run(sessions, "twin", until=0)
     many = json.loads(forecurve("run", "stop", "twin", "--json").err)
     assert "more than 5 runs are called 'twin'" in many["error"]
-    assert many["error"].count("run_") == 1 + 5
+    assert many["error"].count("run_") == 5
     assert (many["code"], many["errors"][0]["field"], many["errors"][0]["value"]) == ("invalid", "run_id", "twin")
 
 

@@ -103,7 +103,7 @@ def test_a_sweep_is_put_away_and_found_by_its_name_all_the_same(
         (["add-seeds", "ablation"], ["--seeds", "--decide ARM"]),
         (["add-seeds", "ablation", "--seeds", "1", "--decide", "no-cispo"], ["--decide", "given with --seeds"]),
         (["add-seeds", "ablation", "--decide", "no-such"], ["no such arm", "no-cispo"]),
-        (["add-seeds", "ablation", "--seeds", "1", "--arm", "no-cisp"], ["arms.0", "did you mean `no-cispo`"]),
+        (["add-seeds", "ablation", "--seeds", "1", "--arm", "no-cisp"], ["--arm: ", "did you mean `no-cispo`"]),
         (["add-arm", "ablation"], ["--set", "FIELD=VALUE"]),
         (["add-arm", "ablation", "--set", "optimizer.lr=1"], ["optimizer.lr", "learning_rate"]),
     ],

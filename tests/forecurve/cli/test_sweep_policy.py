@@ -117,7 +117,7 @@ def test_a_sweep_gets_another_policy_and_another_budget(forecurve: Forecurve, sw
     ("arguments", "words"),
     [
         (["ablation", "shared"], ["'shared' is not one of", "allocate"]),
-        (["ablation", "advise", "--budget", "9"], ["budget_compute", "9", "policy `allocate` alone"]),
+        (["ablation", "advise", "--budget", "9"], ["--budget: ", "9", "policy `allocate` alone"]),
         (["ablation", "allocate", "--budget", "0"], ["--budget", "a positive number", "the sweep's unit"]),
         (["ablation", "allocate", "--budget", "nan"], ["--budget", "nan"]),
         (["no such", "allocate"], ["no sweep is called"]),
