@@ -87,10 +87,18 @@ def _usage(error: Exception, arguments: Sequence[str]) -> Failure | None:
         if given is not None and repr(given) not in text:
             text = f"{text.rstrip('.')} (got {given!r})"
         context = getattr(error, "ctx", None)
+        text += _where_a_recipe_goes(context, text)
         hint = f" (see `{context.command_path} --help`)" if context is not None else ""
         code = int(getattr(error, "exit_code", BAD_INPUT))
         return f"{text}{hint}", code, _body("usage", errors=_faulty_parameter(error, text, given))
     return None
+
+
+def _where_a_recipe_goes(context: Any, text: str) -> str:
+    """A file or a preset without a flag is what other commands take; those with --recipe take no argument."""
+    takes = {flag for parameter in context.command.params for flag in parameter.opts} if context is not None else set()
+    is_too_many = text.startswith("Got unexpected extra argument")
+    return "; give a recipe's file by --recipe, a preset by --preset" if is_too_many and "--recipe" in takes else ""
 
 
 def _plain(error: Exception, text: str) -> str:

@@ -127,6 +127,13 @@ def test_a_flag_is_refused_in_plain_words(capsys: pytest.CaptureFixture[str], ar
     assert "Value error" not in told
 
 
+def test_a_recipe_without_its_flag_is_told_which_one_it_takes(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "submit", "mine.yaml"]) == 2
+    assert "(mine.yaml); give a recipe's file by --recipe, a preset by --preset (see" in capsys.readouterr().err
+    assert main(["run", "list", "mine.yaml"]) == 2
+    assert "--recipe" not in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("name", "said"),
     [("nofile.csv", "nofile.csv: no such file; check the path"), ("x.doc", "x.doc: the name must end")],
