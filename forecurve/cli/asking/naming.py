@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 SHOWN = 5
 """Ids at most that an error lists."""
+_LOOKED_AT = 200
+"""The newest runs, in whose names a project's is looked for."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,7 @@ def find_id(api: Api, named: Named, given: str) -> str:
     """The id that is meant. What is neither an id nor a name goes through: the service says that there is none.
 
     Raises:
-        CliError: several things are called so.
+        CliError: several things are called so, or a run only with its project before the name.
     """
     prefix, called_so = _KINDS[named.kind]
     if re.fullmatch(rf"{prefix}_[0-9a-z]{{20,}}", given):
@@ -49,6 +51,8 @@ def find_id(api: Api, named: Named, given: str) -> str:
             raise _several(named.kind, given, ids)
         if ids:
             return ids[0]
+    if named.kind == "run" and (whole := _in_projects(api, given)):
+        raise _fault("run", given, f"no run is called {given!r}; did you mean {' or '.join(map(repr, whole))}?")
     if not re.fullmatch(r"[\w-]+", given, re.ASCII):  # no path can have it
         raise _none(named.kind, given)
     return given
@@ -84,6 +88,13 @@ _KINDS: dict[str, tuple[str, Lookup]] = {
     "channel": ("chn", _channels),
     "token": ("tok", _tokens),
 }
+
+
+def _in_projects(api: Api, name: str) -> list[str]:
+    """Names of runs that `init` was given `name` and a project for."""
+    newest = islice(api.runs(limit=_LOOKED_AT), _LOOKED_AT)
+    found = dict.fromkeys(str(run["name"]) for run in newest if str(run["name"]).endswith(f"/{name}"))
+    return list(found)[:SHOWN]
 
 
 def _check_no_secret(given: str) -> None:

@@ -68,6 +68,16 @@ def test_what_is_neither_an_id_nor_a_name_is_said_with_the_way_out(
     assert "`forecurve run list`" in shown.err
 
 
+def test_a_run_of_a_project_is_named_with_it(
+    forecurve: Forecurve, service: str, sessions: sessionmaker[Session]
+) -> None:
+    for name in ("lab/my-run", "lab/my-run", "other/my-run", "lab/not-my-run"):
+        seeded_run(sessions, name, until=0)
+    forecurve("run", "show", "my-run").check_is_bad_input(
+        ["RUN: no run is called 'my-run'; did you mean 'other/my-run' or 'lab/my-run'?"]
+    )
+
+
 def test_sweeps_channels_and_tokens_have_names_too(forecurve: Forecurve, admin: str, tmp_path: Path) -> None:
     file = tmp_path / "sweep.yaml"
     file.write_text("name: what matters\npreset: scalerl\ndesign: {kind: leave_one_out, ingredients: [cispo]}\n")
