@@ -32,7 +32,8 @@ def compiled(loop: Callable[..., None], twin: Callable[..., None], *parts: Calla
         import numba  # noqa: F401
     except ImportError:
         return twin
-    _tell_who_waits()
+    if _waiting:
+        _listen()
     made: dict[str, _Made] = {}
     for function in cast(tuple[FunctionType, ...], (*parts, loop)):
         called = tuple(made[name] for name in function.__code__.co_names if name in made)
@@ -69,10 +70,9 @@ def _stamp(sources: frozenset[str]) -> str:
     return f"{zlib.crc32(repr(changed).encode()):08x}"
 
 
-def _tell_who_waits() -> None:
-    """Listen for the first loop that is not on disk, for those who asked."""
-    if not _waiting:
-        return
+@cache
+def _listen() -> None:
+    """For the first loop that is not on disk; whoever waits is told then."""
     from numba.core import event
 
     class _First(event.Listener):
