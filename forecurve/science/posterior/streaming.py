@@ -3,8 +3,8 @@
 The noise model looks backwards only, so what the earlier evaluations said stays as it was and the likelihood at every
 node is exactly that of a refit. The cost of a step does not depend on how long the run is. Hypotheses that carry no
 mass stand still for a few evaluations, and then take all of them in one go. A new lattice is laid, by a refit, when the
-mass has become too narrow for the present one or has moved to its edge, and when the noise model itself gains a
-hypothesis or finds a spike.
+mass has become too narrow for the present one or has moved to its edge, when an evaluation lies far off all that it
+holds, and when the noise model itself gains a hypothesis or finds a spike.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ _FAINT = 7.0  # a hypothesis whose best node is exp(-7) below the best of all is
 _LOOK_AGAIN = 8  # and after so many evaluations those that were left out are looked at again,
 _GROWN = 0.1  # or when ln compute has grown by so much, for midpoints may lie further on by then,
 _SURPRISE = 2.0  # or when an evaluation makes a node exp(2) times likelier against another
+_UNHEARD_OF = 12.0  # in log density below that of the usual evaluation: some five standard deviations off every node
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,7 +141,7 @@ def updated(fit: Fit, curve: Curve, fitted_whole: int) -> Update | None:
     if not looking_again and shape.moved > _SURPRISE:
         looking_again, stream = True, stream.woken(setting)
         after, shape = _advanced(fit, setting, stream, new)
-    if not _fits(shape, stream.survey, setting.box):
+    if _is_unheard_of(fit, after) or not _fits(shape, stream.survey, setting.box):
         return None
     seen, sums = stream.survey, LatticeSums(*after.few)
     table = Table(seen.lattice, seen.alive, sums, after.few_totals, seen.priors, after.masses)
@@ -198,6 +199,13 @@ def _is_new_to_the_noise_model(fit: Fit, curve: Curve) -> bool:
     latest = (curve.reward[-ENOUGH:] - low) / width, curve.noise.variance[-ENOUGH:] / width**2
     single, stretch = spike_variance(*latest), stretch_variance(*latest)
     return bool(single[-3] > 0 or stretch[-4] > 0)
+
+
+def _is_unheard_of(fit: Fit, after: After) -> bool:
+    """Whether the evaluation lies far off whatever the lattice holds, as at a jump: what explains it may lie outside,
+    and what lies inside then tells nothing of that."""
+    before = float(fit.table.masses.nodes.max())
+    return before / fit.setting.points - (float(after.masses.nodes.max()) - before) > _UNHEARD_OF
 
 
 def _fits(shape: MassShape, survey: Survey, box: Box) -> bool:

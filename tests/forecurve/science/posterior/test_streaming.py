@@ -46,6 +46,15 @@ def test_a_stream_of_updates_stays_at_what_refits_say(prior: str) -> None:
     assert max(apart) < 0.15
 
 
+def test_a_jump_far_off_all_that_the_lattice_holds_is_looked_at_anew() -> None:
+    """Where hardly any compute is seen nothing in the lattice rises as fast: all of its nodes miss the jump alike."""
+    compute, reward = 1.0 + 1e-7 * np.arange(89), 0.2 + np.random.default_rng(1).normal(0, 0.02, 89)
+    reward[-1] = 1.0
+    streamed = fit(Curve(compute[:-1], reward[:-1])).update((compute[-1], reward[-1]))
+    ours, theirs = (found.predict([2.0]).at(0) for found in (streamed, fit(Curve(compute, reward))))
+    assert (ours.lower, ours.median, ours.upper) == pytest.approx((theirs.lower, theirs.median, theirs.upper), abs=0.01)
+
+
 def test_a_run_that_is_flat_is_not_refitted_for_lying_at_the_edge_of_what_there_is() -> None:
     rng = np.random.default_rng(0)
     compute, reward = np.linspace(100, 10_000, 100), 0.5 + 0.01 * rng.standard_normal(100)
