@@ -268,7 +268,12 @@ def test_only_faults_that_are_shown_are_put_into_words(
     api: TestClient, headers: Headers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said: list[str] = []
-    monkeypatch.setattr("server.problems.in_words", lambda kind, context, otherwise: said.append(kind) or otherwise)
+
+    def in_words(kind: str, context: object, otherwise: str, given: object) -> str:
+        said.append(kind)
+        return otherwise
+
+    monkeypatch.setattr("server.problems.in_words", in_words)
     assert api.post("/v1/sweeps", json=MANY, headers=headers["operate"]).status_code == 422
     assert 1 <= len(said) <= 100
 

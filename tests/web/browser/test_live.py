@@ -55,8 +55,8 @@ def test_a_stream_with_a_beat_stays_and_one_that_went_silent_is_taken_up_again(l
         live.clock.fast_forward(26_000)
         live.wait_for_selector("[data-live-sign][data-state=live]")
         live.clock.fast_forward(3_000)
-    again = [url for url in asked if "/v1/stream" in url]
-    assert len(again) == 3
+    again = live.evaluate("() => window.streams.slice(1).map((stream) => stream.url)")  # one that is given up at once
+    assert len(again) == 3  # may never be asked over the network
     assert all(url.endswith(f"since={cursor}") for url in again)
 
 
