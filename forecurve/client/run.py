@@ -132,6 +132,8 @@ class Run:
         """Of a run that goes on, the newest evaluation (step, compute, reward) that the service had when it did."""
         return self._reached
 
+    # start-up
+
     def recipe(self, deadline_s: float = 60.0) -> dict[str, Any]:
         """The run's resolved recipe. Waits for a service that is away; the one method that may raise.
 

@@ -1,4 +1,4 @@
-"""Compile the inner loops ahead of the first fit: `python -m forecurve.science.warm_up` (up to half a minute, once)."""
+"""Compile the inner loops ahead of the first fit: `python -m forecurve.science.warm_up` (half a minute or so, once)."""
 
 from __future__ import annotations
 

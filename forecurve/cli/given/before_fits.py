@@ -18,5 +18,5 @@ def before_fits() -> None:
 
 
 def _tell() -> None:
-    told = "Compiling the loops of the fit: once after an installation, some ten to thirty seconds ..."
+    told = "Compiling the loops of the fit: once after an installation, for half a minute or so ..."
     print(told, file=sys.stderr, flush=True)
