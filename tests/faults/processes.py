@@ -69,9 +69,11 @@ class Processes:
     home: Path
     _started: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
-    def worker(self, concurrency: int = 1) -> subprocess.Popen[bytes]:
-        """A Celery worker that consumes both queues."""
-        return self._celery("worker", f"--concurrency={concurrency}", "--without-mingle", "--without-gossip")
+    def worker(self, concurrency: int = 1, lease_s: float = 60) -> subprocess.Popen[bytes]:
+        """A Celery worker that consumes both queues. What one that is to be killed has claimed is free after `lease_s`;
+        for one that is to live, that is longer than a busy machine takes for a task."""
+        flags = f"--concurrency={concurrency}", "--without-mingle", "--without-gossip"
+        return self._celery("worker", *flags, FORECURVE_LEASE_S=str(lease_s))
 
     def scheduler(self) -> subprocess.Popen[bytes]:
         return self._celery("beat", "--pidfile=")
@@ -92,7 +94,7 @@ class Processes:
     def output(self) -> str:
         return "\n".join(f"--- {path.name}\n{path.read_text()[-4000:]}" for path in sorted(self.home.glob("*.out")))
 
-    def _celery(self, *arguments: str) -> subprocess.Popen[bytes]:
+    def _celery(self, *arguments: str, **more: str) -> subprocess.Popen[bytes]:
         settings = self.world.settings
         environment = os.environ | {
             "DATABASE_URL": settings.database_url,
@@ -102,10 +104,10 @@ class Processes:
             "FORECURVE_DATA_DIR": str(self.home),
             "FORECURVE_PUBLIC_URL": "http://127.0.0.1:9",
             "FORECURVE_TICK_S": "0.4",
-            "FORECURVE_LEASE_S": "4",
             "FORECURVE_MAX_CONCURRENT_RUNS": str(settings.max_concurrent_runs),
             "FORECURVE_ALLOW_PRIVATE_WEBHOOKS": "true",
             "FORECURVE_REFIT_EVERY_S": "0",
+            **more,
         }
         command = [sys.executable, "-m", "celery", "-A", "worker.app", *arguments, "--loglevel=info"]
         with (self.home / f"{len(self._started)}-{arguments[0]}.out").open("wb") as out:

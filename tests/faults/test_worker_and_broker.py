@@ -37,7 +37,7 @@ def is_submitted(world: World, run: str) -> bool:
 def test_a_worker_killed_between_submission_and_commit_costs_no_second_submission(processes: Processes):
     world = processes.world
     run = world.add_run()
-    first = processes.worker()
+    first = processes.worker(lease_s=4)
 
     def kill_first(_: str) -> None:
         world.ray.before_answer = None
@@ -105,7 +105,7 @@ def test_a_worker_killed_in_the_middle_of_a_refit_leaves_it_to_another(processes
     world = processes.world
     run = world.add_run(status="succeeded", attempt=1, budget_compute=60.0, dirty_at=world.now)
     _evaluations_of(world, run)
-    first = processes.worker()
+    first = processes.worker(lease_s=4)
     with world.sessions() as session:
         session.execute(text("LOCK TABLE forecasts IN EXCLUSIVE MODE"))  # it is read, and what a refit writes waits
         with world.sessions.begin() as other:
