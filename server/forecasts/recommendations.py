@@ -17,7 +17,7 @@ from server.errors import Conflict, NotFound
 from server.pagination import newest_first
 from server.runs.history import record_of
 from server.runs.models import Run
-from server.runs.service import is_over, lock_run, request_stop
+from server.runs.service import is_over, lock_run, may_follow, request_stop
 from server.runs.states import UNASKED, DesiredState
 from server.sweeps.models import Sweep
 
@@ -56,13 +56,13 @@ def recommend(
 
     The same action is not said again while the number it rests on stands, also when a person has answered it:
     dismissed advice comes back only when that number has moved, or the run fell, broke or reached the end of its
-    budget meanwhile (`is_news`), whatever was said in between. Of a run that is over,
-    only `scale` is worth saying. Under policy `auto` the advice to stop is followed at once, or once the run goes on
-    that was to pause.
+    budget meanwhile (`is_news`), whatever was said in between. Of a run that is over only what can still be followed
+    is worth saying. Under policy `auto` the advice to stop is followed at once, or once the run goes on that was to
+    pause.
     """
     session.flush()
     opened = _open_one(session, run)
-    if is_over(run) and action != "scale":
+    if not may_follow(run, action):
         _supersede(session, run, opened, now, _OVER)
         return None
     said = _newest(session, run, Recommendation.action == action, Recommendation.status != "superseded")
@@ -89,12 +89,14 @@ def recommend(
 
 
 def supersede_if_over(session: Session, run: Run, now: datetime) -> None:
-    """Take back what is advised for a run that is over, once its last evaluations are judged: nothing can follow it but
-    `scale`. `run` is locked."""
+    """Take back what is advised for a run that is over, once its last evaluations are judged, unless it can still be
+    followed (`may_follow`). `run` is locked."""
     if not is_over(run) or run.dirty_at is not None:
         return
     session.flush()
-    _supersede(session, run, _open_one(session, run, Recommendation.action != "scale"), now, _OVER)
+    opened = _open_one(session, run)
+    if opened is not None and not may_follow(run, opened.action):
+        _supersede(session, run, opened, now, _OVER)
 
 
 def withdraw_advice(session: Session, run: Run, now: datetime) -> None:
@@ -165,9 +167,9 @@ def _says_the_same(opened: Recommendation, action: str, numbers: Mapping[str, An
     return opened.action == action and _situation(opened.numbers) == _situation(numbers)
 
 
-def _open_one(session: Session, run: Run, *wanted: ColumnElement[bool]) -> Recommendation | None:
+def _open_one(session: Session, run: Run) -> Recommendation | None:
     # not the newest by its id: workers' clocks may differ
-    mine = Recommendation.run_id == run.id, Recommendation.status == "open", *wanted
+    mine = Recommendation.run_id == run.id, Recommendation.status == "open"
     return session.scalar(select(Recommendation).where(*mine))
 
 

@@ -109,7 +109,9 @@ class RunView(BaseModel):
     ending: Ending | None = Field(
         description="How it will end; null without a budget, where it is withheld, or once the run is over."
     )
-    advice: AdviceView | None = Field(description="What to do; of a run that is over, nothing but `scale`, by a fork.")
+    advice: AdviceView | None = Field(
+        description="What to do; of a run that is over, nothing but `scale`, by a fork, unless its sweep stopped it."
+    )
     sentence: str
     open_alerts: int
     fell_at: float | None = Field(

@@ -208,6 +208,14 @@ def is_over(run: Run) -> bool:
     return Status(run.status) in TERMINAL
 
 
+def may_follow(run: Run, action: str) -> bool:
+    """Whether advice can still be followed. Of a run that is over only `scale` can, by a fork; and not where its sweep
+    stopped it, as the compute that its runs share tells more elsewhere."""
+    if not is_over(run):
+        return True
+    return action == "scale" and not (run.allocated and run.status == Status.STOPPED)
+
+
 def _request(session: Session, run: Run, wanted: DesiredState, *, actor: str, reason: str | None) -> Run:
     run = lock_run(session, run.id)
     if is_over(run):

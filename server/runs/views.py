@@ -18,7 +18,7 @@ from .models import Attempt, Run
 from .pace import budgets_spent_at
 from .schemas import AdviceView, Interval, Parent, Progress, RunView
 from .sentence import ended_sentence, with_forecast, without_forecast
-from .states import TERMINAL, Status
+from .service import is_over, may_follow
 
 
 def run_views(session: Session, runs: Sequence[Run]) -> list[RunView]:
@@ -58,7 +58,7 @@ def _view(
 ) -> RunView:
     summary: dict[str, Any] = forecast.summary if forecast else {}
     at_budget, withheld = summary.get("at_budget"), is_withheld(summary)
-    over = Status(run.status) in TERMINAL
+    over = is_over(run)
     return RunView(
         **{name: getattr(run, name) for name in _COLUMNS},
         parent=parent_of(run),
@@ -70,7 +70,7 @@ def _view(
         withheld=withheld,
         at_budget=Interval.of(at_budget["curve"]) if at_budget else None,
         ending=ending_ahead(summary, run.last_compute or 0, over=over),
-        advice=None if run.import_digest is not None else _advice(summary, over),  # nothing of it can go on here
+        advice=None if run.import_digest is not None else _advice(run, summary),  # nothing of it can go on here
         sentence=_sentence(run, forecast, over, progress, alerts.fell_at),
         open_alerts=alerts.open,
         fell_at=alerts.fell_at,
@@ -89,10 +89,9 @@ def parent_of(run: Run) -> Parent | None:
     return Parent(run_id=run.parent_run_id, checkpoint_id=run.parent_checkpoint_id, step=run.parent_step)
 
 
-def _advice(summary: dict[str, Any], over: bool) -> AdviceView | None:
-    """Of a run that is over, only to go on with more is still advice: by a fork."""
+def _advice(run: Run, summary: dict[str, Any]) -> AdviceView | None:
     advice = summary.get("advice")
-    if advice is None or (over and advice["action"] != "scale"):
+    if advice is None or not may_follow(run, advice["action"]):
         return None
     return AdviceView(action=advice["action"], reason=advice["reason"])
 

@@ -106,6 +106,21 @@ def test_of_a_run_that_is_over_only_scaling_is_advised(session: Session) -> None
     assert statuses(session, run) == [("stop", "superseded"), ("scale", "open")]
 
 
+@pytest.mark.parametrize(
+    ("allocated", "status", "left"), [(True, "stopped", False), (True, "succeeded", True), (False, "stopped", True)]
+)
+def test_a_run_that_its_sweep_stopped_is_not_advised_to_scale(
+    session: Session, allocated: bool, status: str, left: bool
+) -> None:
+    """Its sweep said so as the compute that its runs share tells more elsewhere."""
+    run = make_run(session, allocated=allocated)
+    advise(session, run, "scale", expected_gain_beyond=0.04)
+    run.status = status
+    supersede_if_over(session, run, START)
+    assert statuses(session, run) == [("scale", "open" if left else "superseded")]
+    assert (advise(session, run, "scale", expected_gain_beyond=0.09) is not None) == left
+
+
 def test_advice_to_scale_is_renewed_as_what_it_would_buy_moves(session: Session) -> None:
     run = make_run(session)
     advise(session, run, "scale", expected_gain_beyond=0.06, p_doubling_gains_delta=1.0)

@@ -294,6 +294,21 @@ def test_of_a_run_that_is_over_nothing_is_expected_and_only_more_is_advised(
         assert view["ending"] is None
 
 
+def test_a_run_that_its_sweep_stopped_is_not_advised_to_go_on_with_more(
+    api: TestClient, headers: Headers, sessions: Sessions, clock: Clock
+) -> None:
+    run = external_run(api, headers, budget_compute=100)
+    run.send(1, evaluation(10, 10.0, 0.4))
+    with sessions.begin() as session:
+        row = get_run(session, run.run_id)
+        _forecast(session, row)
+        forecast = session.get_one(Forecast, row.forecast_id)
+        forecast.summary = forecast.summary | {"advice": {"action": "scale", "reason": "it still rises"}}
+        row.allocated = True
+    move(sessions, run.run_id, Status.STOPPED, clock.now, "its sweep can drop it")
+    assert api.get(f"/v1/runs/{run.run_id}", headers=headers["read"]).json()["advice"] is None
+
+
 def test_status_words_without_a_forecast(api: TestClient, headers: Headers, sessions: Sessions, clock: Clock) -> None:
     run_id = queued_run(api, headers)
     said = []
