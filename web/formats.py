@@ -133,10 +133,12 @@ def _short(written: str) -> str:
 
 
 def amount(value: float | None) -> str:
-    """An amount of compute; a whole one without decimals, as it was typed: `40` steps, and `40.1` of measured ones."""
-    if value is not None and float(value).is_integer() and abs(value) < 1e9:
+    """An amount of compute, to three digits or as many as it has: `40` steps, `0.003`, and `40.1` of measured ones."""
+    if value is None:
+        return NONE
+    if float(value).is_integer() and abs(value) < 1e9:
         return f"{value:,.0f}"
-    return significant(value)
+    return min(digits.as_given(value), significant(value), key=len)
 
 
 def compute(value: float | None, unit: str = "") -> str:

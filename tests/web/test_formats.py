@@ -68,9 +68,22 @@ def test_figures_have_three_significant_digits(value: float | None, written: str
 
 
 @pytest.mark.parametrize(
-    ("value", "written"), [(40.0, "40"), (40.04, "40.0"), (1300, "1,300"), (12345.0, "12,345"), (0.0, "0"), (None, "–")]
+    ("value", "written"),
+    [
+        (40.0, "40"),
+        (40.04, "40.0"),
+        (1300, "1,300"),
+        (12345.0, "12,345"),
+        (0.003, "0.003"),
+        (0.1 + 0.2, "0.3"),
+        (2.5, "2.5"),
+        (0.00301, "0.00301"),
+        (123.4, "123"),
+        (0.0, "0"),
+        (None, "–"),
+    ],
 )
-def test_a_whole_amount_of_compute_is_written_as_it_was_typed(value: float | None, written: str) -> None:
+def test_an_amount_of_compute_has_no_more_digits_than_were_typed(value: float | None, written: str) -> None:
     assert formats.amount(value) == written
 
 
