@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from forecurve.science import Curve
 
 Bounds = tuple[float, float]
-
+_PERCENT = 100.0
 
 STDIN = Path("-")
 
@@ -85,7 +85,7 @@ def read_arms(
     if unit is not None and (not unit.strip() or any(is_obeyed(sign) for sign in unit)):
         raise bad_input(f"--unit: a name on one line is needed, got {unit!r}; give one such as GPU-hours")
     try:
-        return curve_files.read_arms(
+        arms = curve_files.read_arms(
             file, unit=unit, series=series or None, bounds=bounds, left_out=left_out, needed=needed
         )
     except CurveFileError as error:
@@ -95,6 +95,17 @@ def read_arms(
         if error.field == "file" and error.value in names:
             text = f"{error.message}; {error.way_out}"
         raise bad_input(f"{file.name or file}: {text}", errors=[fault]) from error
+    _ask_of_shares(arms, bounds)
+    return arms
+
+
+def _ask_of_shares(arms: dict[str, list[Curve]], bounds: Bounds) -> None:
+    """A range of percent is the wrong one for shares; it is no error, as rewards may be that low."""
+    low, high = bounds
+    rewards = [curve.reward for curves in arms.values() for curve in curves]
+    if high >= _PERCENT and all(reward.min() >= 0 and reward.max() <= 1 for reward in rewards):
+        said = f"--range {low:g},{high:g}: every reward lies between 0 and 1; if these are shares, leave it out"
+        typer.echo(said, err=True)
 
 
 def read_curves(file: Path, unit: str | None, stated: str | None, series: Iterable[str] | None = None) -> list[Curve]:

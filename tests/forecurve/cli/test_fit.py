@@ -320,3 +320,11 @@ def test_json_comes_through_a_pipe_wherever_its_items_stand(
         piped = json.dumps(around | {"items": lines}, indent=indent).encode()
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(piped)))
         assert [one["series"] for one in _json(capsys, "-")["series"]] == ["arm0"]
+
+
+@pytest.mark.parametrize(("stated", "asked"), [("0,100", True), ("-1,1", False), (None, False)])
+def test_shares_in_a_range_of_percent_are_asked_about(
+    file: Path, capsys: pytest.CaptureFixture[str], stated: str | None, asked: bool
+) -> None:
+    assert main(["fit", str(file), *([] if stated is None else [f"--range={stated}"])]) in (0, None)
+    assert ("if these are shares, leave it out" in capsys.readouterr().err) == asked
