@@ -26,6 +26,7 @@ from server.settings import Settings
 from worker.case import WAIT, Case, Decision
 from worker.clocks import lease_of
 from worker.executors.base import ALIVE, OVER, Observation, State
+from worker.reasons import asked, asking, default_reason, sentence, with_last_line
 
 STOP_AGAIN_S = 15.0
 """A job that outlives the executor's stop by this much is told again."""
@@ -87,9 +88,9 @@ def _waiting(case: Case) -> Decision | None:
     if case.status not in WAITING or (case.is_external and not case.is_to_end):
         return None
     if case.is_to_end:
-        return Decision((Status.STOPPED,), _asked(case, f" while it was {case.status}"))
+        return Decision((Status.STOPPED,), asked(case, f" while it was {case.status}"))
     if case.is_to_pause and case.status is not Status.PAUSED:
-        return Decision((Status.PAUSED,), _sentence(_asked(case, f" while it was {case.status}")))
+        return Decision((Status.PAUSED,), sentence(asked(case, f" while it was {case.status}")))
     if case.status in (Status.LOST, Status.PREEMPTED):
         return _again_or_give_up(case, case.run.reason or f"The run was {case.status}.")
     return WAIT
@@ -125,15 +126,15 @@ def _trainer_said(case: Case) -> Decision | None:
         came = Status.LOST if case.status in (Status.LAUNCHING, Status.STOPPING, Status.PAUSING) else Status.PREEMPTED
         why = attempt.outcome_reason or "The trainer was made to stop, by none of us."
         return _again_or_give_up(case, why, by=came, force_stop=still_there, excused=True)
-    asked = _asked(case) if to is Status.STOPPED and case.is_to_end else None
-    reason = asked or attempt.outcome_reason or _default_reason(to)
+    ours = asked(case) if to is Status.STOPPED and case.is_to_end else None
+    reason = ours or attempt.outcome_reason or default_reason(to)
     return Decision(_way(case.status, to), reason, force_stop=still_there)
 
 
 def _external_waits(case: Case, why: str) -> Decision:
     """Its user is to begin the next attempt, and has as long for it as a run may be silent."""
     if case.is_to_end:
-        return Decision(_way(case.status, Status.STOPPED), f"{_sentence(_asked(case))} {_sentence(why)}")
+        return Decision(_way(case.status, Status.STOPPED), f"{sentence(asked(case))} {sentence(why)}")
     if case.status is Status.LOST:
         return _external_is_lost(case) or WAIT
     return Decision(_way(case.status, Status.LOST), why)
@@ -174,9 +175,9 @@ def _job_is_over(case: Case) -> Decision | None:
         return None
     if attempt.stop_forced_at is None and not _is_believed(case, seen.state):
         return WAIT
-    reason = _with_last_line(seen.reason or f"The job is {seen.state}.", attempt.log_tail)
+    reason = with_last_line(seen.reason or f"The job is {seen.state}.", attempt.log_tail)
     if case.is_to_end:
-        return Decision((Status.STOPPED,), f"{_asked(case)}; the executor ended the job")
+        return Decision((Status.STOPPED,), f"{asked(case)}; the executor ended the job")
     if case.is_to_pause:  # it goes on from its newest checkpoint, however the job ended
         return _paused(case, reason)
     if seen.state is State.SUCCEEDED:
@@ -196,7 +197,7 @@ def _unsubmitted(case: Case) -> Decision | None:
     if lease_is_live(attempt, case.now, case.settings):
         return WAIT
     if case.is_to_end:
-        return Decision((Status.STOPPED,), _asked(case, " before it was submitted"))
+        return Decision((Status.STOPPED,), asked(case, " before it was submitted"))
     if case.is_to_pause:
         return _paused(case, "It was not submitted yet.")
     if case.elapsed(attempt.created_at) > case.settings.launch_deadline_s:
@@ -211,9 +212,9 @@ def _to_end(case: Case) -> Decision | None:
     if not case.is_to_end or case.status not in _BEGUN:
         return None
     if case.is_external and case.is_cancelled:
-        return Decision((Status.STOPPED,), _asked(case), ask_stop=True)
+        return Decision((Status.STOPPED,), asked(case), ask_stop=True)
     at_once = case.is_cancelled or case.current.last_heartbeat_at is None
-    return Decision((Status.STOPPING,), _asking(case), ask_stop=True, force_stop=at_once and not case.is_external)
+    return Decision((Status.STOPPING,), asking(case), ask_stop=True, force_stop=at_once and not case.is_external)
 
 
 def _to_pause(case: Case) -> Decision | None:
@@ -221,7 +222,7 @@ def _to_pause(case: Case) -> Decision | None:
     if not case.is_to_pause or case.status not in _BEGUN - {Status.PAUSING}:
         return None
     at_once = case.current.last_heartbeat_at is None
-    return Decision((Status.PAUSING,), _asking(case), ask_stop=True, force_stop=at_once)
+    return Decision((Status.PAUSING,), asking(case), ask_stop=True, force_stop=at_once)
 
 
 def _ending(case: Case) -> Decision | None:
@@ -235,7 +236,7 @@ def _ending(case: Case) -> Decision | None:
         patience_s = max(settings.stop_grace_s, case.patience_s)
         silent = case.elapsed(attempt.stop_requested_at, attempt.last_heartbeat_at) > patience_s
         gone = case.is_cancelled or silent
-        return Decision((Status.STOPPED,), f"{_asked(case)}; it has not reported since") if gone else WAIT
+        return Decision((Status.STOPPED,), f"{asked(case)}; it has not reported since") if gone else WAIT
     if attempt.stop_forced_at is None:
         due = case.is_cancelled or case.elapsed(attempt.stop_requested_at) > settings.stop_grace_s
         return Decision(force_stop=True) if due else WAIT
@@ -258,7 +259,7 @@ def _let_go(case: Case, how: str) -> Decision:
     """Its place is given away without the executor's word that the job is over."""
     if case.is_to_pause:
         return _paused(case, f"The executor {how}.")
-    return Decision((Status.STOPPED,), f"{_asked(case)}; the executor {how}")
+    return Decision((Status.STOPPED,), f"{asked(case)}; the executor {how}")
 
 
 def _launching(case: Case) -> Decision | None:
@@ -272,7 +273,7 @@ def _launching(case: Case) -> Decision | None:
     if case.elapsed(attempt.submitted_at, attempt.created_at) <= deadline:
         return WAIT
     reason = f"No heartbeat within {deadline:g} s of its submission; the executor says {case.state or 'nothing'}."
-    return _again_or_give_up(case, _with_last_line(reason, attempt.log_tail), force_stop=True)
+    return _again_or_give_up(case, with_last_line(reason, attempt.log_tail), force_stop=True)
 
 
 def _silent(case: Case) -> Decision | None:
@@ -337,9 +338,9 @@ def _again_or_give_up(
     case: Case, reason: str, *, by: Status = Status.LOST, force_stop: bool = False, excused: bool = False
 ) -> Decision:
     """Queue the next attempt, or fail the run when it has had all its attempts; an excused one is not its last."""
-    number, reason = case.run.attempt - case.run.excused_attempts, _sentence(reason)
+    number, reason = case.run.attempt - case.run.excused_attempts, sentence(reason)
     if case.is_to_end:
-        return Decision((Status.STOPPED,), f"{_sentence(_asked(case))} {reason}", force_stop=force_stop)
+        return Decision((Status.STOPPED,), f"{sentence(asked(case))} {reason}", force_stop=force_stop)
     if case.is_to_pause:
         return _paused(case, reason, force_stop=force_stop)
     if number >= case.settings.max_attempts and not excused:
@@ -361,7 +362,7 @@ def _ended_with_us(case: Case) -> bool:
 
 def _paused(case: Case, how: str = "", *, force_stop: bool = False) -> Decision:
     """Off the cluster until it is resumed. Nobody holds the attempt that ended so against the run."""
-    reason = " ".join(_sentence(part) for part in (_asked(case), how) if part)
+    reason = " ".join(sentence(part) for part in (asked(case), how) if part)
     path = (Status.PAUSED,) if Status.PAUSED in TRANSITIONS[case.status] else (Status.LOST, Status.PAUSED)
     return Decision(path, reason, force_stop=force_stop, excused=True)
 
@@ -376,36 +377,3 @@ def _is_believed(case: Case, state: State) -> bool:
         return False
     needed = case.settings.suspect_after_s if state is State.GONE else settle_s(case.settings)
     return case.elapsed(attempt.ended_at, attempt.last_heartbeat_at) >= needed
-
-
-def _asked(case: Case, when: str = "") -> str:
-    """Who wanted it to end counts more than what the trainer saw of it: mostly a signal."""
-    ended = "Paused as asked" if case.is_to_pause else "Stopped as asked"
-    return _with_why(case, f"{'Cancelled' if case.is_cancelled else ended}{when}")
-
-
-def _asking(case: Case) -> str:
-    """The same of a run that is on its way there."""
-    going = "Asked to pause" if case.is_to_pause else "Asked to stop"
-    return _with_why(case, "Asked to end at once" if case.is_cancelled else going)
-
-
-def _with_why(case: Case, said: str) -> str:
-    why = case.run.desired_reason
-    return f"{said}: {why.removesuffix('.')}" if why else said  # advice is a sentence; more may follow
-
-
-def _default_reason(to: Status) -> str | None:
-    if to is Status.STOPPED:
-        return "The trainer stopped."
-    return None if to is Status.SUCCEEDED else "The trainer reported a failure without a reason."
-
-
-def _with_last_line(reason: str, log: str | None) -> str:
-    """The reason and, where there is a log, its last line: mostly the error itself."""
-    last = (log or "").strip().rpartition("\n")[2].strip()[:300]
-    return f"{_sentence(reason)} Last words: {last}" if last else reason
-
-
-def _sentence(text: str) -> str:
-    return text if text.endswith((".", "!", "?")) else f"{text}."
