@@ -12,6 +12,8 @@ SIGTERM or Ctrl-C ends a run with a checkpoint. A terminal that is closed does n
 Exit codes: 0 done or stopped on request; 1 failed, with the reason reported; 2 the recipe or the arguments cannot be
 used; 75 a worker or its machine was lost, and another attempt may go better; 130 interrupted at once, by a second
 Ctrl-C.
+
+What trains is imported where it is needed: torch takes seconds, which arguments that cannot be used need not wait for.
 """
 
 from __future__ import annotations
@@ -25,10 +27,8 @@ from typing import Any
 
 from forecurve.recipes import RecipeError, load_recipe
 from trainer.arguments import directory_of, parser, recipe_of
-from trainer.checks import check_recipe, describe
 from trainer.errors import ConfigurationError, TrainerError, WorkerLost
-from trainer.faults import may_go_better
-from trainer.launch import Launch, train
+from trainer.records.beginning import Launch
 from trainer.records.reporting import RunClient
 from trainer.terminal import leave, outlive_it, say
 
@@ -60,6 +60,8 @@ def main(arguments: list[str] | None = None) -> int:
         say(f"error: {error}", sys.stderr)
         return REFUSED
     except TrainerError as error:
+        from trainer.faults import may_go_better
+
         lost = may_go_better(error)
         say(f"{'lost' if lost else 'failed'}: {error}", sys.stderr)
         return LOST if lost else FAILED
@@ -71,6 +73,8 @@ def main(arguments: list[str] | None = None) -> int:
 def _alone(given: argparse.Namespace) -> int:
     recipe = recipe_of(given)
     if given.dry_run:
+        from trainer.checks import check_recipe, describe
+
         check_recipe(recipe, ray=not given.no_ray)
         say(json.dumps(describe(recipe), indent=2), sys.stdout)
         return DONE
@@ -84,11 +88,14 @@ def _alone(given: argparse.Namespace) -> int:
         digest=given.digest,
         forked=given.fork is not None,
     )
+    from trainer.launch import train
+
     train(recipe, launch)
     return DONE
 
 
 def _as_job(given: argparse.Namespace) -> int:
+    import trainer.launch  # noqa: F401 - the service hears of the run once it can begin
     from forecurve import client
 
     directory = given.out or Path(os.environ.get("FORECURVE_OUT") or f".data/runs/{os.environ.get('FORECURVE_RUN')}")
@@ -113,6 +120,9 @@ def run_attached(run: RunClient, directory: Path, given: argparse.Namespace) -> 
         attempt=run.attempt,
         wait_s=LEAVING_S,
     )
+    from trainer.faults import may_go_better
+    from trainer.launch import train
+
     try:
         recipe = load_recipe(_asked_for(run))
     except (RecipeError, TrainerError) as error:

@@ -6,6 +6,8 @@ import json
 import os
 import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -278,6 +280,17 @@ def test_help_shows_examples_for_every_way_to_begin():
     text = parser().format_help()
     for flag in ("--recipe preset:scalerl --out", "--dry-run", "--resume runs/a", "--fork runs/a", "exit codes"):
         assert flag in text
+
+
+def test_what_the_arguments_rule_out_is_told_before_torch_is_imported(tmp_path):
+    code = (
+        "import sys; from trainer.__main__ import main; "
+        "ended = main(['--recipe', 'preset:scalerl', '--out', 'a', '--set', 'seed=many']); "
+        "print(ended, [name for name in ('torch', 'ray', 'vllm') if name in sys.modules])"
+    )
+    found = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert found.stdout == "2 []\n"
+    assert "error: seed = " in found.stderr
 
 
 def test_weights_by_broadcast_in_one_process_are_refused_by_name(capsys, tmp_path):

@@ -22,6 +22,8 @@ from trainer.errors import CheckpointError
 
 FORMAT = 1
 MANIFEST = "manifest.json"
+STATE = "state.json"
+"""The file that has the recipe and all that is no tensor."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,7 @@ from typing import Any
 from forecurve.recipes import Recipe, RecipeError, diff, load_recipe, other_weights
 from trainer.errors import CheckpointError, ConfigurationError
 from trainer.records import checkpoint as checkpoints
-from trainer.records.checkpoint import Checkpoint
-from trainer.records.state import STATE
+from trainer.records.checkpoint import STATE, Checkpoint
 
 ORIGIN = "origin.json"
 

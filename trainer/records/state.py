@@ -19,11 +19,11 @@ from safetensors.torch import save as save_torch  # weights may be bfloat16, whi
 from forecurve.recipes import Recipe, RecipeError, diff, load_recipe
 from trainer.curriculum.buffer import BufferState
 from trainer.errors import CheckpointError
-from trainer.records.checkpoint import Checkpoint
+from trainer.records.checkpoint import STATE, Checkpoint
 from trainer.records.group_files import groups_as_arrays, groups_as_json, groups_from
 from trainer.types import LearnerState, Wave
 
-STATE, LEARNER, GROUPS = "state.json", "learner.safetensors", "groups.safetensors"
+LEARNER, GROUPS = "learner.safetensors", "groups.safetensors"
 
 Arrays = Mapping[str, Any]
 
