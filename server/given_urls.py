@@ -1,5 +1,5 @@
-"""The URLs of the settings, looked at when a process starts: one that cannot be meant would fail much later, and as
-something else. What is refused is not shown where a password may stand in it."""
+"""The URLs and the token of the settings, looked at when a process starts: one that cannot be meant would fail much
+later, and as something else. What is refused is not shown where a password may stand in it."""
 
 from __future__ import annotations
 
@@ -55,6 +55,14 @@ def _mail_server(url: SecretStr) -> SecretStr:
     return SecretStr(told)
 
 
+def _ray_token(token: SecretStr) -> SecretStr | None:
+    """Without what a file left around it. What no header carries would be refused at every call, and shown there."""
+    found = token.get_secret_value().strip()
+    if not all("!" <= char <= "~" for char in found):
+        raise ValueError("must be printable ASCII without spaces; copy it again from where the cluster has it")
+    return SecretStr(found) if found else None
+
+
 def _sender(address: str) -> str:
     if not _SENDER.fullmatch(address):
         raise ValueError("must be one address, such as forecurve@example.com")
@@ -65,5 +73,6 @@ DatabaseUrl = Annotated[str, AfterValidator(_database)]
 BrokerUrl = Annotated[str, AfterValidator(_broker)]
 HttpUrl = Annotated[str, AfterValidator(_http)]
 MailServer = Annotated[SecretStr, AfterValidator(_mail_server)]
+RayToken = Annotated[SecretStr, AfterValidator(_ray_token)]
 Sender = Annotated[str, AfterValidator(_sender)]
 HttpUrlOrNone = Annotated[str, AfterValidator(lambda url: _http(url) if url else url)]

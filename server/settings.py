@@ -12,7 +12,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from forecurve.recipes.wording import in_words
 
-from .given_urls import BrokerUrl, DatabaseUrl, HttpUrl, HttpUrlOrNone, MailServer, Sender
+from .given_urls import BrokerUrl, DatabaseUrl, HttpUrl, HttpUrlOrNone, MailServer, RayToken, Sender
 
 
 class Settings(BaseSettings):
@@ -48,7 +48,7 @@ class Settings(BaseSettings):
     data_dir: Path = Field(Path(".data"), description="What the service keeps on disk, beside its database.")
 
     ray_url: HttpUrl = Field("http://127.0.0.1:8265", description="The Jobs API of the Ray head.")
-    ray_token: SecretStr | None = Field(None, description="Bearer token of the Ray cluster.")
+    ray_token: RayToken | None = Field(None, description="Bearer token of the Ray cluster.")
     ray_since: AwareDatetime | None = Field(
         None, description="When the Ray head was started, where that is known: what was submitted before is gone."
     )
@@ -134,7 +134,7 @@ def get_settings() -> Settings:
         raise SystemExit("; ".join(_faults(error))) from None
 
 
-_HOLD_SECRETS = frozenset({"DATABASE_URL", "REDIS_URL", "FORECURVE_SMTP_URL"})
+_HOLD_SECRETS = frozenset({"DATABASE_URL", "REDIS_URL", "FORECURVE_RAY_TOKEN", "FORECURVE_SMTP_URL"})
 
 
 def _faults(error: ValidationError) -> Iterator[str]:

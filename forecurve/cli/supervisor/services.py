@@ -16,6 +16,7 @@ import httpx
 
 from forecurve.client.http import certificates
 
+from ..errors import BAD_INPUT, FAILURE
 from .files import open_log
 from .layout import TAG, Layout
 from .options import CannotStart, UpOptions
@@ -68,7 +69,7 @@ def run_once(module: str, env: dict[str, str], cwd: Path, log: Path, meanwhile: 
         meanwhile: called again and again until then, with the seconds so far; what it raises ends the process.
 
     Raises:
-        CannotStart: it failed; names its log.
+        CannotStart: it failed; names its log. Of a setting that cannot be meant, as of bad input.
     """
     began = time.monotonic()
     with open_log(log) as errors:
@@ -89,7 +90,8 @@ def run_once(module: str, env: dict[str, str], cwd: Path, log: Path, meanwhile: 
             process.wait()
             raise
     if process.returncode:
-        raise CannotStart(f"`python -m {module}` failed: {_last_word(log, process.returncode)}; see {log}")
+        told = f"`python -m {module}` failed: {_last_word(log, process.returncode)}; see {log}"
+        raise CannotStart(told, exit_code=BAD_INPUT if process.returncode == BAD_INPUT else FAILURE)
     return output.decode()
 
 
