@@ -22,12 +22,12 @@ _WAYS_OUT: dict[type[BaseException], str] = {
 def in_words(error: DBAPIError) -> str | None:
     """One line; None for what is a fault of ours and needs its traceback."""
     if error.statement is None:  # nothing was asked yet: there was no connection
-        why = _first_line(error).removeprefix("connection failed: ")
-        way_out = "see that it runs there, and that user, password and name are right"
-        return f"DATABASE_URL: the database cannot be reached ({why}); {way_out}"
-    way = next((told for kind, told in _WAYS_OUT.items() if isinstance(error.orig, kind)), None)
-    return f"the database refused: {_first_line(error)}; {way}" if way else None
+        way = "see that it runs there, and that user, password and name are right"
+        return f"DATABASE_URL: the database cannot be reached ({first_line(error)}); {way}"
+    known = next((told for kind, told in _WAYS_OUT.items() if isinstance(error.orig, kind)), None)
+    return f"the database refused: {first_line(error)}; {known}" if known else None
 
 
-def _first_line(error: DBAPIError) -> str:
-    return (str(error.orig).strip() or type(error.orig).__name__).splitlines()[0]
+def first_line(error: DBAPIError) -> str:
+    told = str(error.orig).strip() or type(error.orig).__name__
+    return told.splitlines()[0].removeprefix("connection failed: ")

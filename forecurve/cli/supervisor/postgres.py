@@ -1,7 +1,8 @@
 """PostgreSQL 18 from a wheel, in the data directory, on a Unix socket only.
 
 The server detaches itself, so it survives the death of the supervisor and is found again by its pid file. It is
-never killed hard: a dirty shutdown costs a recovery at the next start.
+never killed hard: a dirty shutdown costs a recovery at the next start. What it logs of a slow statement has no values:
+among them are secrets of channels.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any
 import psutil
 
 from .layout import Layout
+from .parts import keep_short
 
 _SETTINGS = """\
 # Written by `forecurve up` at every start.
@@ -25,6 +27,7 @@ jit = off
 timezone = 'UTC'
 log_timezone = 'UTC'
 log_min_duration_statement = 1000
+log_parameter_max_length = 0
 idle_in_transaction_session_timeout = '60s'
 """
 
@@ -39,6 +42,7 @@ class PostgresPart:
         self._server: Any = None
         self.note = "PostgreSQL 18, embedded"
         self.log: Path = layout.postgres / "log"
+        self._older_log = layout.logs / "postgres.log.1"
 
     @property
     def url(self) -> str:
@@ -61,6 +65,9 @@ class PostgresPart:
 
     def is_alive(self) -> bool:
         return self.pid is not None
+
+    def keep_log_short(self) -> None:
+        keep_short(self.log, self._older_log)
 
     def stop(self, grace_s: float) -> None:
         stop_server(self._data, grace_s)
