@@ -1,4 +1,4 @@
-"""The URLs and the token of the settings, looked at when a process starts: one that cannot be meant would fail much
+"""The URLs and other texts of the settings, looked at when a process starts: one that cannot be meant would fail much
 later, and as something else. What is refused is not shown where a password may stand in it."""
 
 from __future__ import annotations
@@ -39,9 +39,14 @@ def _broker(url: str) -> str:
 
 
 def _http(url: str) -> str:
+    """Without a user and a password: such an address is shown to whoever may read, and calls carry a token of their
+    own, in whose place they would be sent."""
     found = url.strip().rstrip("/")
+    wanted = "it must be http:// or https:// and a host"
     if fault := url_fault(found):
-        raise ValueError(f"{fault}; it must be http:// or https:// and a host")
+        raise ValueError(f"{fault}; {wanted}")
+    if "@" in urlsplit(found).netloc:
+        raise ValueError(f"it is shown to others, and a token is sent there; {wanted} alone")
     scheme, _, rest = found.partition("://")
     return f"{scheme.lower()}://{rest}"
 
@@ -63,6 +68,18 @@ def _ray_token(token: SecretStr) -> SecretStr | None:
     return SecretStr(found) if found else None
 
 
+def _folder(path: str) -> str:
+    if path and not path.startswith("/"):
+        raise ValueError("must be a path that begins with /, or empty")
+    return path
+
+
+def _command(line: str) -> str:
+    if not line.strip():
+        raise ValueError("must be a command, such as `python -m trainer`")
+    return line
+
+
 def _sender(address: str) -> str:
     if not _SENDER.fullmatch(address):
         raise ValueError("must be one address, such as forecurve@example.com")
@@ -75,4 +92,6 @@ HttpUrl = Annotated[str, AfterValidator(_http)]
 MailServer = Annotated[SecretStr, AfterValidator(_mail_server)]
 RayToken = Annotated[SecretStr, AfterValidator(_ray_token)]
 Sender = Annotated[str, AfterValidator(_sender)]
+Folder = Annotated[str, AfterValidator(_folder)]
+Command = Annotated[str, AfterValidator(_command)]
 HttpUrlOrNone = Annotated[str, AfterValidator(lambda url: _http(url) if url else url)]

@@ -60,6 +60,19 @@ SECRET = "hunter2"
         ("FORECURVE_TRAINER_URL", "api:8400", "FORECURVE_TRAINER_URL is 'api:8400': it does not begin with http://"),
         ("FORECURVE_RAY_URL", "ray://head:10001", "FORECURVE_RAY_URL is 'ray://head:10001': it does not begin with"),
         (
+            "FORECURVE_RAY_URL",
+            f"http://me:{SECRET}@ray:8265",
+            "FORECURVE_RAY_URL has a user or a password in it: it is",
+        ),
+        (
+            "FORECURVE_PUBLIC_URL",
+            f"ftp://me:{SECRET}@fc",
+            "FORECURVE_PUBLIC_URL has a user or a password in it: it does",
+        ),
+        ("FORECURVE_TRAINER_DIR", "scratch", "FORECURVE_TRAINER_DIR is 'scratch': must be a path that begins with /"),
+        ("FORECURVE_SIGNS_DIR", " ", "FORECURVE_SIGNS_DIR is ' ': must be a path that begins with /, or empty"),
+        ("FORECURVE_TRAINER_COMMAND", " ", "FORECURVE_TRAINER_COMMAND is ' ': must be a command, such as `python -m"),
+        (
             "FORECURVE_SMTP_URL",
             f"smtp://me:{SECRET}@here:port",
             "FORECURVE_SMTP_URL cannot be read; it must be smtp://",
