@@ -18,7 +18,7 @@ import httpx
 from forecurve.client.http import certificates
 
 from ..errors import BAD_INPUT, FAILURE
-from .files import open_log
+from .files import open_log, read_json, write_json
 from .layout import TAG, Layout
 from .options import CannotStart, UpOptions
 from .parts import ProcessPart
@@ -137,6 +137,14 @@ def bootstrap(env: dict[str, str], cwd: Path, log: Path) -> dict[str, Any]:
     body = json.loads(output.strip().splitlines()[-1])
     assert isinstance(body, dict)
     return body
+
+
+def keep_admin_token(layout: Layout, token: str | None) -> None:
+    """Keep what a bootstrap minted for the command line of this machine, readable by its owner only: whoever starts one
+    gets the token, and nobody ever again."""
+    if token:
+        layout.data_dir.mkdir(parents=True, exist_ok=True)
+        write_json(layout.secrets, read_json(layout.secrets) | {"admin_token": token})
 
 
 def api_part(layout: Layout, url: str, listener: int, env: dict[str, str], apps: Path) -> ProcessPart:

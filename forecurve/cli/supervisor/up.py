@@ -14,7 +14,7 @@ from typing import Any
 from . import leftovers
 from .cluster import given_cluster
 from .console import UpConsole
-from .files import kept_ports, read_json, write_json
+from .files import kept_ports
 from .jobs import END_S
 from .layout import Layout, apps_dir
 from .listener import listen
@@ -24,7 +24,16 @@ from .postgres import PostgresPart
 from .ray import PORTS as RAY_PORTS
 from .ray import ray_binary, ray_part
 from .redis import redis_part
-from .services import api_part, bootstrap, cpu_count, run_once, scheduler_part, service_environment, worker_part
+from .services import (
+    api_part,
+    bootstrap,
+    cpu_count,
+    keep_admin_token,
+    run_once,
+    scheduler_part,
+    service_environment,
+    worker_part,
+)
 from .state import UpState, read_state
 from .supervisor import StopRequested, Supervisor
 
@@ -113,7 +122,7 @@ def _start(
 
     _migrate(layout, supervisor, env, apps, console)
     access = bootstrap(env, apps, layout.logs / "bootstrap.log")
-    _keep_admin_token(layout, access.get("admin_token"))
+    keep_admin_token(layout, access.get("admin_token"))
     _refuse_open_door(options, access.get("admin_token"))
     supervisor.launch(api_part(layout, options.local_url, listener.fileno(), env, apps))
     supervisor.wait_ready("api")  # alone, so that the page is up soon on a small machine
@@ -171,12 +180,6 @@ def _migrate(layout: Layout, supervisor: Supervisor, env: dict[str, str], apps: 
     run_once("server.migrate", env, apps, log, meanwhile)
     console.ready("migrations", time.monotonic() - began)
     supervisor.check()
-
-
-def _keep_admin_token(layout: Layout, token: str | None) -> None:
-    """Keep the token for the command line of this machine, readable by its owner only."""
-    if token:
-        write_json(layout.secrets, read_json(layout.secrets) | {"admin_token": token})
 
 
 def _refuse_open_door(options: UpOptions, minted: str | None) -> None:
