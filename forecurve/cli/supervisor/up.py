@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import subprocess
 import time
 from contextlib import suppress
 from dataclasses import replace
@@ -115,9 +116,10 @@ def _start(
     apps = apps_dir()
     connections = cluster or _start_ray(layout, options, supervisor)
     env = service_environment(layout, options, apps, connections)
-    env["DATABASE_URL"] = _start_postgres(layout, supervisor)
+    postgres = _start_postgres(layout, supervisor)
     env["REDIS_URL"] = _start_redis(layout, supervisor, env)
     supervisor.wait_ready(*(name for name in ("postgres", "redis") if name in state.parts))
+    env["DATABASE_URL"] = postgres.url if postgres else os.environ["DATABASE_URL"]
     state.env = _needed_by_helpers(env)
 
     _migrate(layout, supervisor, env, apps, console)
@@ -154,13 +156,16 @@ def _start_redis(layout: Layout, supervisor: Supervisor, env: dict[str, str]) ->
     return url
 
 
-def _start_postgres(layout: Layout, supervisor: Supervisor) -> str:
-    given = os.environ.get("DATABASE_URL")
-    if given:
-        return given
+def _start_postgres(layout: Layout, supervisor: Supervisor) -> PostgresPart | None:
+    """A database of our own; None where one was given."""
+    if os.environ.get("DATABASE_URL"):
+        return None
     part = PostgresPart(layout)
-    supervisor.launch(part)
-    return part.url
+    try:
+        supervisor.launch(part)
+    except subprocess.SubprocessError:
+        raise CannotStart(f"PostgreSQL did not start; see {part.start_log} and {part.log}") from None
+    return part
 
 
 def _migrate(layout: Layout, supervisor: Supervisor, env: dict[str, str], apps: Path, console: UpConsole) -> None:
