@@ -70,10 +70,9 @@ def main() -> int:
         print(f"{error}: {told}; start that one, or restore a backup of before", file=sys.stderr)
         return 1
     except DBAPIError as error:
-        told = in_words(error)
-        if told is None:
+        if not (words := in_words(error)):
             raise
-        print(told, file=sys.stderr)
+        print(words, file=sys.stderr)
         return 1
     return 0
 
