@@ -1,5 +1,5 @@
-"""The URLs of the settings, looked at when a process starts: one that cannot be meant would fail much later, and as
-something else. What is refused is not shown where a password may stand in it."""
+"""The URLs and other texts of the settings, looked at when a process starts: one that cannot be meant would fail much
+later, and as something else. What is refused is not shown where a password may stand in it."""
 
 from __future__ import annotations
 
@@ -39,9 +39,14 @@ def _broker(url: str) -> str:
 
 
 def _http(url: str) -> str:
+    """Without a user and a password: such an address is shown to whoever may read, and calls carry a token of their
+    own, in whose place they would be sent."""
     found = url.strip().rstrip("/")
+    wanted = "it must be http:// or https:// and a host"
     if fault := url_fault(found):
-        raise ValueError(f"{fault}; it must be http:// or https:// and a host")
+        raise ValueError(f"{fault}; {wanted}")
+    if "@" in urlsplit(found).netloc:
+        raise ValueError(f"it is shown to others, and a token is sent there; {wanted} alone")
     scheme, _, rest = found.partition("://")
     return f"{scheme.lower()}://{rest}"
 
@@ -55,6 +60,26 @@ def _mail_server(url: SecretStr) -> SecretStr:
     return SecretStr(told)
 
 
+def _ray_token(token: SecretStr) -> SecretStr | None:
+    """Without what a file left around it. What no header carries would be refused at every call, and shown there."""
+    found = token.get_secret_value().strip()
+    if not all("!" <= char <= "~" for char in found):
+        raise ValueError("must be printable ASCII without spaces; copy it again from where the cluster has it")
+    return SecretStr(found) if found else None
+
+
+def _folder(path: str) -> str:
+    if path and not path.startswith("/"):
+        raise ValueError("must be a path that begins with /, or empty")
+    return path
+
+
+def _command(line: str) -> str:
+    if not line.strip():
+        raise ValueError("must be a command, such as `python -m trainer`")
+    return line
+
+
 def _sender(address: str) -> str:
     if not _SENDER.fullmatch(address):
         raise ValueError("must be one address, such as forecurve@example.com")
@@ -65,5 +90,8 @@ DatabaseUrl = Annotated[str, AfterValidator(_database)]
 BrokerUrl = Annotated[str, AfterValidator(_broker)]
 HttpUrl = Annotated[str, AfterValidator(_http)]
 MailServer = Annotated[SecretStr, AfterValidator(_mail_server)]
+RayToken = Annotated[SecretStr, AfterValidator(_ray_token)]
 Sender = Annotated[str, AfterValidator(_sender)]
+Folder = Annotated[str, AfterValidator(_folder)]
+Command = Annotated[str, AfterValidator(_command)]
 HttpUrlOrNone = Annotated[str, AfterValidator(lambda url: _http(url) if url else url)]

@@ -15,6 +15,9 @@ from server.problems import Unavailable, problems
 
 TIMEOUT_S = 1.0
 
+Broker = Literal["ok", "unreachable", "refused"]
+"""Refused: it answers, and takes no task: REDIS_URL has another password than it, or it is not ready."""
+
 router = APIRouter(tags=["health"])
 
 
@@ -34,7 +37,7 @@ class Readiness(BaseModel):
     """A broker that does not answer delays launches and refits, and loses nothing: the API stays ready without it."""
 
     status: Literal["ok", "degraded"]
-    broker: Literal["ok", "unreachable"]
+    broker: Broker
 
 
 @router.get("/healthz")
@@ -50,24 +53,47 @@ def readyz(request: Request, settings: AppSettings) -> Readiness:
         found = revision_of(session)
     if found != newest():
         raise OtherVersion(found)
-    broker = broker_answers(settings.redis_url)
-    return Readiness(status="ok" if broker else "degraded", broker="ok" if broker else "unreachable")
+    broker = ask_broker(settings.redis_url)
+    return Readiness(status="ok" if broker == "ok" else "degraded", broker=broker)
 
 
-def broker_answers(url: str) -> bool:
-    """Whether something at a `redis://` or `redis+socket://` URL answers a PING.
+def ask_broker(url: str) -> Broker:
+    """What a `redis://` or `redis+socket://` URL answers to its own password and a PING.
 
-    One line of the protocol, so that the server needs no Redis library. A broker that asks for a password or speaks
-    TLS counts as answering when it takes the connection: whether the password is right is the worker's to say.
+    Two lines of the protocol, so that the server needs no Redis library. A broker that speaks TLS counts as answering
+    when it takes the connection: the rest is the worker's to say.
     """
+    asked = _asked(url)
     try:
         with _connect(url) as connection:
             if url.startswith("rediss"):
-                return True
-            connection.sendall(b"PING\r\n")
-            return connection.recv(64).startswith((b"+PONG", b"-NOAUTH"))
+                return "ok"
+            connection.sendall(b"".join(asked))
+            answers = _lines(connection, len(asked))
     except OSError:
-        return False
+        return "unreachable"
+    if any(answer.startswith(b"-") for answer in answers):
+        return "refused"
+    return "ok" if answers[-1:] == [b"+PONG"] else "unreachable"
+
+
+def _asked(url: str) -> list[bytes]:
+    parts = urlsplit(url)
+    given = [unquote(word) for word in (parts.username, parts.password) if word]
+    return [_command("AUTH", *given), _command("PING")] if parts.password else [_command("PING")]
+
+
+def _command(*words: str) -> bytes:
+    said = [word.encode() for word in words]
+    return b"*%d\r\n" % len(said) + b"".join(b"$%d\r\n%s\r\n" % (len(word), word) for word in said)
+
+
+def _lines(connection: socket.socket, count: int) -> list[bytes]:
+    """So many lines of the answer, or what there was until its end."""
+    received = b""
+    while received.count(b"\r\n") < count and (more := connection.recv(512)):
+        received += more
+    return received.split(b"\r\n")[:count]
 
 
 def _connect(url: str) -> socket.socket:

@@ -5,7 +5,6 @@ Works from a checkout and from an installed tree alike: the scripts are found be
 
 from __future__ import annotations
 
-import os
 import sys
 from functools import cache
 from pathlib import Path
@@ -15,10 +14,13 @@ from alembic.config import Config
 from alembic.script import ScriptDirectory
 from alembic.util import CommandError
 from sqlalchemy import text
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
-from server.database import connected_once, psycopg_url
+from server.database import connected_once
+from server.database_faults import in_words
 from server.events.service import forget_numbers_ahead
+from server.settings import get_settings
 
 SCRIPTS = Path(__file__).resolve().parent.parent / "migrations"
 
@@ -55,22 +57,23 @@ def settle(url: str) -> None:
 
 
 def main() -> int:
-    url = os.environ.get("DATABASE_URL")
-    if not url:
-        print("Set DATABASE_URL to the database to migrate.", file=sys.stderr)
-        return 2
     try:
-        psycopg_url(url)
-    except ValueError as fault:
-        print(f"DATABASE_URL {fault}", file=sys.stderr)
+        url = get_settings().database_url  # a fault of any setting is told before the database is touched
+    except SystemExit as faults:
+        print(faults, file=sys.stderr)
         return 2
     try:
         upgrade(url)
+        settle(url)
     except CommandError as error:  # revisions of a newer version are not known here
         told = f"the database is of another version of Forecurve, and this one knows revisions up to {newest()}"
         print(f"{error}: {told}; start that one, or restore a backup of before", file=sys.stderr)
         return 1
-    settle(url)
+    except DBAPIError as error:
+        if not (words := in_words(error)):
+            raise
+        print(words, file=sys.stderr)
+        return 1
     return 0
 
 

@@ -10,6 +10,7 @@ from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from server.database import new_id
+from server.outages import OutagesInOneLine
 
 HEADER = "X-Request-ID"
 log = logging.getLogger("server.requests")
@@ -37,6 +38,7 @@ def log_to_stderr() -> None:
     handler = logging.StreamHandler()
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s [%(request_id)s] %(message)s"))
     handler.addFilter(RequestIdFilter())
+    handler.addFilter(OutagesInOneLine())
     ours.addHandler(handler)
     ours.setLevel(logging.INFO)
 

@@ -8,11 +8,22 @@ from pathlib import Path
 
 from pydantic import AwareDatetime, Field, SecretStr, ValidationError
 from pydantic.fields import FieldInfo
+from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from forecurve.recipes.wording import in_words
 
-from .given_urls import BrokerUrl, DatabaseUrl, HttpUrl, HttpUrlOrNone, MailServer, Sender
+from .given_urls import (
+    BrokerUrl,
+    Command,
+    DatabaseUrl,
+    Folder,
+    HttpUrl,
+    HttpUrlOrNone,
+    MailServer,
+    RayToken,
+    Sender,
+)
 
 
 class Settings(BaseSettings):
@@ -48,24 +59,22 @@ class Settings(BaseSettings):
     data_dir: Path = Field(Path(".data"), description="What the service keeps on disk, beside its database.")
 
     ray_url: HttpUrl = Field("http://127.0.0.1:8265", description="The Jobs API of the Ray head.")
-    ray_token: SecretStr | None = Field(None, description="Bearer token of the Ray cluster.")
+    ray_token: RayToken | None = Field(None, description="Bearer token of the Ray cluster.")
     ray_since: AwareDatetime | None = Field(
         None, description="When the Ray head was started, where that is known: what was submitted before is gone."
     )
-    trainer_command: str = Field("python -m trainer", description="Entry point of a launched job.")
+    trainer_command: Command = Field("python -m trainer", description="Entry point of a launched job.")
     trainer_path: str = Field(
         "", description="Put on PYTHONPATH of a launched job; empty where the trainer is installed."
     )
-    trainer_dir: str = Field(
+    trainer_dir: Folder = Field(
         "",
-        pattern="^(/.*)?$",
         description="Where launched trainers keep their runs: a path of the machine that they run on; `runs` in "
         "FORECURVE_DATA_DIR when empty.",
     )
 
-    signs_dir: str = Field(
+    signs_dir: Folder = Field(
         "",
-        pattern="^(/.*)?$",
         description="Folder in which worker and scheduler touch `worker.alive` and `scheduler.alive` every few "
         "seconds, for health checks; one worker has it to itself. Nowhere when empty.",
     )
@@ -134,7 +143,7 @@ def get_settings() -> Settings:
         raise SystemExit("; ".join(_faults(error))) from None
 
 
-_HOLD_SECRETS = frozenset({"DATABASE_URL", "REDIS_URL", "FORECURVE_SMTP_URL"})
+_HOLD_SECRETS = frozenset({"DATABASE_URL", "REDIS_URL", "FORECURVE_RAY_TOKEN", "FORECURVE_SMTP_URL"})
 
 
 def _faults(error: ValidationError) -> Iterator[str]:
@@ -142,5 +151,14 @@ def _faults(error: ValidationError) -> Iterator[str]:
     for fault in error.errors(include_url=False):
         name = variables.get(str(fault["loc"][0]), str(fault["loc"][0]))
         said = in_words(fault["type"], fault.get("ctx", {}), fault["msg"].removeprefix("Value error, "))
-        unseen = fault["type"] == "missing" or name in _HOLD_SECRETS
-        yield f"{name} {said}" if unseen else f"{name} is {fault['input']!r}: {said}"
+        yield f"{name} {_given(name, fault)}{said}"
+
+
+def _given(name: str, fault: ErrorDetails) -> str:
+    """The value, unless a password may stand in it."""
+    if fault["type"] == "missing" or name in _HOLD_SECRETS:
+        return ""
+    given = str(fault["input"])
+    if "://" in given and "@" in given:
+        return "has a user or a password in it: "
+    return f"is {given!r}: "

@@ -1,10 +1,14 @@
-"""What comes every two seconds and went well is no news: without it, a log of a week is one of a day's work."""
+"""What comes every two seconds and went well is no news: without it, a log of a week is one of a day's work. Nor is the
+traceback of a database that is away."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
 
+from celery.signals import after_setup_logger, after_setup_task_logger
+
+from server.outages import OutagesInOneLine
 from worker.schedule import LOGS_TASK, SWEEP_TASK, TICK_TASK
 
 _PERIODIC = frozenset({TICK_TASK, SWEEP_TASK, LOGS_TASK})
@@ -32,3 +36,13 @@ def leave_out_no_news() -> None:
         logger = logging.getLogger(name)
         if not any(isinstance(one, NoNews) for one in logger.filters):
             logger.addFilter(NoNews())
+
+
+def tell_outages_in_one_line(logger: logging.Logger, **_: object) -> None:
+    """Of a logger that Celery has set up."""
+    for handler in logger.handlers:
+        handler.addFilter(OutagesInOneLine())
+
+
+after_setup_logger.connect(tell_outages_in_one_line)
+after_setup_task_logger.connect(tell_outages_in_one_line)

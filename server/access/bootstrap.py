@@ -11,10 +11,12 @@ import json
 from datetime import UTC, datetime
 from urllib.parse import quote
 
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session, sessionmaker
 
 import server.models  # noqa: F401 - every table must be known before the first flush
 from server.database import make_engine, make_sessions, transaction
+from server.database_faults import in_words
 from server.settings import Settings, get_settings
 
 from .service import ensure_admin, mint_login_code
@@ -33,6 +35,10 @@ def main() -> None:
     engine = make_engine(settings.database_url)
     try:
         print(json.dumps(bootstrap(make_sessions(engine), settings, datetime.now(UTC))))
+    except DBAPIError as error:
+        if told := in_words(error):
+            raise SystemExit(told) from None
+        raise
     finally:
         engine.dispose()
 

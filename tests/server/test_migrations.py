@@ -19,6 +19,7 @@ from server import migrate
 from server.database import make_engine, make_sessions
 from server.events.service import read_after
 from server.migrate import alembic_config, upgrade
+from server.settings import get_settings
 from tests.conftest import database_url
 
 
@@ -29,6 +30,15 @@ def empty_database(postgres_url: str) -> Iterator[str]:
         connection.execute(f"CREATE DATABASE {name}")
         yield database_url(postgres_url, name)
         connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture
+def to_migrate(empty_database: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The database that `python -m server.migrate` is told."""
+    monkeypatch.setenv("DATABASE_URL", empty_database)
+    get_settings.cache_clear()
+    yield empty_database
+    get_settings.cache_clear()
 
 
 def _tables(url: str) -> set[str]:
@@ -155,18 +165,17 @@ def test_two_migrators_at_once_do_not_trip_over_each_other(empty_database: str, 
 
 
 def test_events_of_a_dump_from_a_cluster_that_had_counted_further_are_seen(
-    empty_database: str, monkeypatch: pytest.MonkeyPatch
+    to_migrate: str,
 ) -> None:
-    monkeypatch.setenv("DATABASE_URL", empty_database)
     assert migrate.main() == 0
-    with psycopg.connect(empty_database) as connection:
+    with psycopg.connect(to_migrate) as connection:
         connection.execute("""
             INSERT INTO events (kind, actor, evidence, transaction)
               VALUES ('restored', 'a', '{}', (pg_current_xact_id()::text::bigint + 1000000)::text::xid8),
                      ('own', 'a', '{}', pg_current_xact_id());
         """)
     assert migrate.main() == 0
-    engine = make_engine(empty_database)
+    engine = make_engine(to_migrate)
     with make_sessions(engine)() as session:
         page = read_after(session, 0)
         later = read_after(session, page.cursor)
@@ -177,10 +186,9 @@ def test_events_of_a_dump_from_a_cluster_that_had_counted_further_are_seen(
 
 
 def test_a_database_of_a_newer_version_is_left_alone_in_words(
-    empty_database: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    to_migrate: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("DATABASE_URL", empty_database)
-    with psycopg.connect(empty_database) as connection:
+    with psycopg.connect(to_migrate) as connection:
         connection.execute("""
             CREATE TABLE alembic_version (version_num varchar(32) PRIMARY KEY);
             INSERT INTO alembic_version VALUES ('9999');
@@ -189,7 +197,44 @@ def test_a_database_of_a_newer_version_is_left_alone_in_words(
     said = capsys.readouterr().err
     assert "'9999': the database is of another version of Forecurve, and this one knows" in said
     assert f"up to {migrate.newest()}; start that one" in said
-    assert _tables(empty_database) == {"alembic_version"}
+    assert _tables(to_migrate) == {"alembic_version"}
+
+
+def test_a_setting_that_cannot_be_meant_is_told_before_the_database_is_touched(
+    to_migrate: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("FORECURVE_TICK_S", "2s")
+    assert migrate.main() == 2
+    assert capsys.readouterr().err == "FORECURVE_TICK_S is '2s': must be a number\n"
+    assert _tables(to_migrate) == set()
+
+
+def test_a_database_that_is_not_there_is_told_in_one_line_without_its_password(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], to_migrate: str
+) -> None:
+    monkeypatch.setenv("DATABASE_URL", "postgresql://me:hunter2@127.0.0.1:1/there")
+    assert migrate.main() == 1
+    (said,) = capsys.readouterr().err.splitlines()
+    assert said.startswith("DATABASE_URL: the database cannot be reached (connection to server at")
+    assert said.endswith("; see that it runs there, and that user, password and name are right")
+    assert "hunter2" not in said
+
+
+def test_locks_that_others_hold_are_told_with_the_setting_that_waits_longer(
+    to_migrate: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command.upgrade(alembic_config(to_migrate), "0026")
+    monkeypatch.setenv("FORECURVE_MIGRATION_LOCK_TIMEOUT", "100ms")
+    with psycopg.connect(to_migrate) as holder:
+        holder.execute("SELECT 1 FROM runs")
+        assert migrate.main() == 1
+    said = capsys.readouterr().err
+    assert "canceling statement due to lock timeout; end the other processes on this database, or wait" in said
+    monkeypatch.setenv("FORECURVE_MIGRATION_LOCK_TIMEOUT", "soon")
+    assert migrate.main() == 1
+    assert "FORECURVE_MIGRATION_LOCK_TIMEOUT must be a time as PostgreSQL writes it" in capsys.readouterr().err
+    monkeypatch.undo()
+    upgrade(to_migrate)
 
 
 def test_migrate_without_a_database_says_what_to_set(tmp_path: Path) -> None:

@@ -128,16 +128,31 @@ def test_an_error_of_the_database_has_no_values_of_its_statement(sessions: sessi
     assert "whsec_abc" not in str(raised.value)
 
 
-def test_a_process_that_serves_writes_the_id_into_its_log() -> None:
+def _served_without_a_database(path: str) -> tuple[str, str]:
+    """The id of a request to a process of its own, and its log."""
     code = (
         "from fastapi.testclient import TestClient\n"
         "from server.app import create_api\n"
-        "print(TestClient(create_api()).get('/v1/nowhere').headers['x-request-id'])\n"
+        f"print(TestClient(create_api()).get({path!r}).headers['x-request-id'])\n"
     )
     root = str(Path(__file__).parents[2])
-    environment = os.environ | {"DATABASE_URL": "postgresql://nobody@127.0.0.1:9/none", "PYTHONPATH": root}
+    environment = os.environ | {"DATABASE_URL": "postgresql://nobody:hunter2@127.0.0.1:9/none", "PYTHONPATH": root}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
-    assert f"[{done.stdout.strip()}] 404 not-found" in done.stderr
+    return done.stdout.strip(), done.stderr
+
+
+def test_a_process_that_serves_writes_the_id_into_its_log() -> None:
+    request_id, log = _served_without_a_database("/v1/nowhere")
+    assert f"[{request_id}] 404 not-found" in log
+
+
+def test_a_database_that_is_away_is_one_line_of_the_log_for_each_request() -> None:
+    request_id, log = _served_without_a_database("/readyz")
+    ours = [line for line in log.splitlines() if request_id in line]
+    assert "Traceback" not in log
+    assert any("GET /readyz: The database does not answer right now" in line for line in ours)
+    assert any("port 9 failed" in line for line in ours)
+    assert "hunter2" not in log
 
 
 @pytest.mark.parametrize(

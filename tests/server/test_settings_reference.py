@@ -60,11 +60,26 @@ SECRET = "hunter2"
         ("FORECURVE_TRAINER_URL", "api:8400", "FORECURVE_TRAINER_URL is 'api:8400': it does not begin with http://"),
         ("FORECURVE_RAY_URL", "ray://head:10001", "FORECURVE_RAY_URL is 'ray://head:10001': it does not begin with"),
         (
+            "FORECURVE_RAY_URL",
+            f"http://me:{SECRET}@ray:8265",
+            "FORECURVE_RAY_URL has a user or a password in it: it is",
+        ),
+        (
+            "FORECURVE_PUBLIC_URL",
+            f"ftp://me:{SECRET}@fc",
+            "FORECURVE_PUBLIC_URL has a user or a password in it: it does",
+        ),
+        ("FORECURVE_TRAINER_DIR", "scratch", "FORECURVE_TRAINER_DIR is 'scratch': must be a path that begins with /"),
+        ("FORECURVE_SIGNS_DIR", " ", "FORECURVE_SIGNS_DIR is ' ': must be a path that begins with /, or empty"),
+        ("FORECURVE_TRAINER_COMMAND", " ", "FORECURVE_TRAINER_COMMAND is ' ': must be a command, such as `python -m"),
+        (
             "FORECURVE_SMTP_URL",
             f"smtp://me:{SECRET}@here:port",
             "FORECURVE_SMTP_URL cannot be read; it must be smtp://",
         ),
         ("FORECURVE_SMTP_URL", SECRET, "FORECURVE_SMTP_URL is no address of a mail server; it must be smtp://"),
+        ("FORECURVE_RAY_TOKEN", f"{SECRET} a", "FORECURVE_RAY_TOKEN must be printable ASCII without spaces; copy it"),
+        ("FORECURVE_RAY_TOKEN", f"{SECRET}é", "FORECURVE_RAY_TOKEN must be printable ASCII without spaces; copy it"),
         ("FORECURVE_SMTP_FROM", "a b@c", "FORECURVE_SMTP_FROM is 'a b@c': must be one address, such as forecurve@"),
         ("FORECURVE_LEASE_S", "inf", "FORECURVE_LEASE_S is 'inf': must be at most 86400"),
     ],
@@ -92,6 +107,15 @@ def test_addresses_that_can_be_meant_are_kept_as_they_are(database: str, broker:
     found = Settings(DATABASE_URL=database, REDIS_URL=broker, public_url="HTTPS://fc.example.org/", trainer_url="")
     assert (found.database_url, found.redis_url, found.trainer_url) == (database, broker, "")
     assert found.public_url == "https://fc.example.org"  # by which cookies are for https only
+
+
+@pytest.mark.parametrize(("given", "kept"), [("a-token\n", "a-token"), (" a-token\r\n", "a-token"), ("\n", None)])
+def test_what_a_file_leaves_around_the_clusters_token_is_no_part_of_it(
+    given: str, kept: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FORECURVE_RAY_TOKEN", given)
+    found = Settings(DATABASE_URL="postgresql://here").ray_token
+    assert (found and found.get_secret_value()) == kept
 
 
 def test_another_database_is_refused_by_the_variable_without_its_password() -> None:

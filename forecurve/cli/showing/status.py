@@ -15,7 +15,7 @@ from ..supervisor.identity import same_process
 from ..supervisor.layout import Layout, apps_dir
 from ..supervisor.lock import is_held
 from ..supervisor.options import CannotStart
-from ..supervisor.services import bootstrap
+from ..supervisor.services import bootstrap, keep_admin_token
 from ..supervisor.state import read_state
 from .output import DASH, duration, print_table
 
@@ -46,7 +46,8 @@ def read_status(data_dir: Path) -> dict[str, Any]:
 
 
 def login_link(data_dir: Path) -> str:
-    """A fresh login link; CliError when there is no service to log in to."""
+    """A fresh login link; CliError when there is no service to log in to. Where no admin token was good any more, the
+    one that was minted is kept as that of `forecurve up` is."""
     layout = Layout.of(data_dir)
     env = read_state(layout).get("env")
     if not env and not os.environ.get("DATABASE_URL"):
@@ -56,6 +57,7 @@ def login_link(data_dir: Path) -> str:
         minted = bootstrap(inherited | (env or {}), apps_dir(), _log(layout))
     except CannotStart as error:
         raise CliError(str(error)) from None
+    keep_admin_token(layout, minted.get("admin_token"))
     return str(minted["login_url"])
 
 

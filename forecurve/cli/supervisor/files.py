@@ -6,6 +6,7 @@ import json
 import os
 import secrets
 import socket
+import stat
 from collections.abc import Collection
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -86,9 +87,11 @@ def free_port(taken: Collection[int] = ()) -> int:
 
 
 def open_log(path: Path) -> BinaryIO:
-    """A log to append to at once, for its owner only, also where it was there before."""
+    """A log to append to at once, for its owner only, also where it was there before. What is no file keeps its mode:
+    /dev/null is everybody's."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    os.fchmod(descriptor, 0o600)
+    if stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.fchmod(descriptor, 0o600)
     return os.fdopen(descriptor, "ab", buffering=0)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -58,7 +59,9 @@ class UpOptions:
 
 
 def check(options: UpOptions, layout: Layout) -> None:
-    """Raise CannotStart when other machines would be let in without that being meant, or without a token."""
+    """Raise CannotStart when the secrets cannot be read, or when other machines would be let in without that being
+    meant, or without a token."""
+    _check_secrets(layout)
     if options.is_local:
         return
     refusal = f"--host {options.host} lets other machines in, over plain HTTP"
@@ -67,3 +70,19 @@ def check(options: UpOptions, layout: Layout) -> None:
     if "admin_token" not in read_json(layout.secrets) and not os.environ.get("FORECURVE_TOKEN"):
         first = "start it once without --host, so that its admin token is minted while only this machine can reach it"
         raise not_allowed(f"{refusal}, and no token exists yet in {layout.data_dir}; {first}")
+
+
+def _check_secrets(layout: Layout) -> None:
+    """What cannot be read would be written anew, and the admin token in it is nowhere else."""
+    try:
+        whole = isinstance(json.loads(layout.secrets.read_text()), dict)
+        why = "holds no JSON object"
+    except FileNotFoundError:
+        return
+    except ValueError as error:
+        whole, why = False, f"is no JSON ({error})"
+    except OSError as error:
+        whole, why = False, f"cannot be read ({error.strerror})"
+    if not whole:
+        way_out = "put it back from a backup, or remove it: then another is made, and `forecurve login` lets you in"
+        raise not_allowed(f"{layout.secrets} {why}; {way_out}")

@@ -36,6 +36,8 @@ class Part(Protocol):
 
     def is_alive(self) -> bool: ...
 
+    def keep_log_short(self) -> None: ...
+
     def stop(self, grace_s: float) -> None: ...
 
 
@@ -121,14 +123,7 @@ class ProcessPart:
             return text.encode() in file.read()
 
     def keep_log_short(self) -> None:
-        """A log that has grown too long begins anew; what it held is the older one. The part writes on: it appends.
-        What it writes between the two steps is lost."""
-        try:
-            if self.log.stat().st_size > LOG_BYTES:
-                shutil.copy(self.log, _older(self.log))
-                os.truncate(self.log, 0)
-        except OSError:  # a full disk has no room for the older one; it is tried again
-            _older(self.log).unlink(missing_ok=True)
+        keep_short(self.log, _older(self.log))
 
     def note_family(self, *, at_most_every_s: float = 0.0) -> None:
         """Remember the descendants: once the process is gone, nothing leads to them any more."""
@@ -148,6 +143,17 @@ class ProcessPart:
             os.killpg(self._process.pid, signal.SIGKILL)
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(3.0)
+
+
+def keep_short(log: Path, older: Path) -> None:
+    """A log that has grown too long begins anew; what it held is the older one. Who writes it writes on: it appends.
+    What it writes between the two steps is lost."""
+    try:
+        if log.stat().st_size > LOG_BYTES:
+            shutil.copy(log, older)
+            os.truncate(log, 0)
+    except OSError:  # a full disk has no room for the older one; it is tried again
+        older.unlink(missing_ok=True)
 
 
 def _rotate(log: Path) -> None:

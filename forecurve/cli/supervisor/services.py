@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 import time
@@ -16,12 +17,15 @@ import httpx
 
 from forecurve.client.http import certificates
 
-from .files import open_log
+from ..errors import BAD_INPUT, FAILURE
+from .files import open_log, read_json, write_json
 from .layout import TAG, Layout
 from .options import CannotStart, UpOptions
 from .parts import ProcessPart
 
 LOOK_S = 0.25
+NO_ROOM = 1 << 16
+"""Bytes of a disk that is as good as full."""
 BOOTSTRAP_S = 120.0
 """How long the bootstrap may take, which writes a few rows."""
 
@@ -68,10 +72,11 @@ def run_once(module: str, env: dict[str, str], cwd: Path, log: Path, meanwhile: 
         meanwhile: called again and again until then, with the seconds so far; what it raises ends the process.
 
     Raises:
-        CannotStart: it failed; names its log.
+        CannotStart: it failed; names its log. Of a setting that cannot be meant, as of bad input.
     """
     began = time.monotonic()
     with open_log(log) as errors:
+        begins = errors.tell()
         command = [sys.executable, "-m", module]
         process = subprocess.Popen(
             command,
@@ -89,15 +94,21 @@ def run_once(module: str, env: dict[str, str], cwd: Path, log: Path, meanwhile: 
             process.wait()
             raise
     if process.returncode:
-        raise CannotStart(f"`python -m {module}` failed: {_last_word(log, process.returncode)}; see {log}")
+        told = f"`python -m {module}` failed: {_last_word(log, begins, process.returncode)}; see {log}"
+        raise CannotStart(told, exit_code=BAD_INPUT if process.returncode == BAD_INPUT else FAILURE)
     return output.decode()
 
 
-def _last_word(log: Path, code: int) -> str:
+def _last_word(log: Path, begins: int, code: int) -> str:
     """What went wrong, as the process said it: of a traceback the error, without its further lines."""
-    lines = [line.rstrip() for line in log.read_text(errors="replace").splitlines()]
+    with log.open("rb") as file:
+        file.seek(begins)  # what an earlier start said there is old
+        lines = [line.rstrip() for line in file.read().decode(errors="replace").splitlines()]
     said = [line for line in lines if line and not line.startswith((" ", "\t", "(Background on this error"))]
-    return said[-1].rstrip(".") if said else f"exit code {code}"
+    if said:
+        return said[-1].rstrip(".")
+    full = shutil.disk_usage(log.parent).free < NO_ROOM  # nothing could be said there
+    return "the disk of its log has no room left" if full else f"exit code {code}"
 
 
 def _output(process: subprocess.Popen[bytes], meanwhile: Callable[[], None]) -> bytes:
@@ -126,6 +137,14 @@ def bootstrap(env: dict[str, str], cwd: Path, log: Path) -> dict[str, Any]:
     body = json.loads(output.strip().splitlines()[-1])
     assert isinstance(body, dict)
     return body
+
+
+def keep_admin_token(layout: Layout, token: str | None) -> None:
+    """Keep what a bootstrap minted for the command line of this machine, readable by its owner only: whoever starts one
+    gets the token, and nobody ever again."""
+    if token:
+        layout.data_dir.mkdir(parents=True, exist_ok=True)
+        write_json(layout.secrets, read_json(layout.secrets) | {"admin_token": token})
 
 
 def api_part(layout: Layout, url: str, listener: int, env: dict[str, str], apps: Path) -> ProcessPart:

@@ -136,9 +136,10 @@ class Supervisor:
                 self._crashed(part, now)
             elif self._state.parts[part.name].state == "starting" and part.is_ready():
                 self._became_ready(part, now)
-            elif isinstance(part, ProcessPart):
-                part.note_family(at_most_every_s=5.0)
+            else:
                 part.keep_log_short()
+                if isinstance(part, ProcessPart):
+                    part.note_family(at_most_every_s=5.0)
 
     def _became_ready(self, part: Part, now: float) -> None:
         state = self._state.parts[part.name]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import subprocess
 import time
 from contextlib import suppress
 from dataclasses import replace
@@ -14,7 +15,7 @@ from typing import Any
 from . import leftovers
 from .cluster import given_cluster
 from .console import UpConsole
-from .files import kept_ports, read_json, write_json
+from .files import kept_ports
 from .jobs import END_S
 from .layout import Layout, apps_dir
 from .listener import listen
@@ -24,7 +25,16 @@ from .postgres import PostgresPart
 from .ray import PORTS as RAY_PORTS
 from .ray import ray_binary, ray_part
 from .redis import redis_part
-from .services import api_part, bootstrap, cpu_count, run_once, scheduler_part, service_environment, worker_part
+from .services import (
+    api_part,
+    bootstrap,
+    cpu_count,
+    keep_admin_token,
+    run_once,
+    scheduler_part,
+    service_environment,
+    worker_part,
+)
 from .state import UpState, read_state
 from .supervisor import StopRequested, Supervisor
 
@@ -106,14 +116,15 @@ def _start(
     apps = apps_dir()
     connections = cluster or _start_ray(layout, options, supervisor)
     env = service_environment(layout, options, apps, connections)
-    env["DATABASE_URL"] = _start_postgres(layout, supervisor)
+    postgres = _start_postgres(layout, supervisor)
     env["REDIS_URL"] = _start_redis(layout, supervisor, env)
     supervisor.wait_ready(*(name for name in ("postgres", "redis") if name in state.parts))
+    env["DATABASE_URL"] = postgres.url if postgres else os.environ["DATABASE_URL"]
     state.env = _needed_by_helpers(env)
 
     _migrate(layout, supervisor, env, apps, console)
     access = bootstrap(env, apps, layout.logs / "bootstrap.log")
-    _keep_admin_token(layout, access.get("admin_token"))
+    keep_admin_token(layout, access.get("admin_token"))
     _refuse_open_door(options, access.get("admin_token"))
     supervisor.launch(api_part(layout, options.local_url, listener.fileno(), env, apps))
     supervisor.wait_ready("api")  # alone, so that the page is up soon on a small machine
@@ -145,13 +156,16 @@ def _start_redis(layout: Layout, supervisor: Supervisor, env: dict[str, str]) ->
     return url
 
 
-def _start_postgres(layout: Layout, supervisor: Supervisor) -> str:
-    given = os.environ.get("DATABASE_URL")
-    if given:
-        return given
+def _start_postgres(layout: Layout, supervisor: Supervisor) -> PostgresPart | None:
+    """A database of our own; None where one was given."""
+    if os.environ.get("DATABASE_URL"):
+        return None
     part = PostgresPart(layout)
-    supervisor.launch(part)
-    return part.url
+    try:
+        supervisor.launch(part)
+    except subprocess.SubprocessError:
+        raise CannotStart(f"PostgreSQL did not start; see {part.start_log} and {part.log}") from None
+    return part
 
 
 def _migrate(layout: Layout, supervisor: Supervisor, env: dict[str, str], apps: Path, console: UpConsole) -> None:
@@ -171,12 +185,6 @@ def _migrate(layout: Layout, supervisor: Supervisor, env: dict[str, str], apps: 
     run_once("server.migrate", env, apps, log, meanwhile)
     console.ready("migrations", time.monotonic() - began)
     supervisor.check()
-
-
-def _keep_admin_token(layout: Layout, token: str | None) -> None:
-    """Keep the token for the command line of this machine, readable by its owner only."""
-    if token:
-        write_json(layout.secrets, read_json(layout.secrets) | {"admin_token": token})
 
 
 def _refuse_open_door(options: UpOptions, minted: str | None) -> None:

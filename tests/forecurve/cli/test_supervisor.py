@@ -187,6 +187,10 @@ def test_what_fails_at_the_start_is_said_in_its_own_words(tmp_path: Path) -> Non
     for module, said in words.items():
         with pytest.raises(CannotStart, match=rf"`python -m {module}` failed: {said}; see .*{module}\.log"):
             services.run_once(module, dict(os.environ), tmp_path, tmp_path / f"{module}.log", lambda _: None)
+    (tmp_path / "mistaken.py").write_text("raise SystemExit(2)")
+    with pytest.raises(CannotStart) as failed:
+        services.run_once("mistaken", dict(os.environ), tmp_path, tmp_path / "mistaken.log", lambda _: None)
+    assert failed.value.exit_code == 2
 
 
 def test_a_bootstrap_that_hangs_is_ended_and_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -216,6 +220,9 @@ class Recorded:
 
     def is_alive(self) -> bool:
         return True
+
+    def keep_log_short(self) -> None:
+        pass
 
     def stop(self, grace_s: float) -> None:
         self._stopped.append(self.name)

@@ -203,3 +203,12 @@ def test_bootstrap_prints_json(engine: Engine, sessions: Sessions) -> None:
     printed = json.loads(done.stdout)
     assert printed["admin_token"].startswith("fc_api_")
     assert printed["login_url"].startswith("http://localhost:9/login?code=fc_login_")
+
+
+def test_bootstrap_on_a_database_that_was_never_migrated_says_so_in_one_line(postgres_url: str) -> None:
+    environment = os.environ | {"DATABASE_URL": postgres_url}
+    command = [sys.executable, "-m", "server.access.bootstrap"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    (said,) = done.stderr.splitlines()
+    assert said == 'the database refused: relation "tokens" does not exist; run `python -m server.migrate` first'
