@@ -6,6 +6,8 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
+from forecurve.signs import visible
+
 log = logging.getLogger("forecurve")
 
 
@@ -19,7 +21,7 @@ class Once:
         """Log a warning unless one of this kind was logged."""
         if key not in self._said:
             self._said.add(key)
-            log.warning("forecurve: %s", text)
+            log.warning("forecurve: %s", visible(text))  # names that users give may have signs that a terminal obeys
 
     def forget(self, key: str) -> None:
         """The trouble is over: say it again when it comes back."""

@@ -242,7 +242,7 @@ class Run:
     def _log(self, metrics: Mapping[str, Any], step: int, compute: float | None) -> None:
         now, at = utc_now(), whole("step", step)
         if fault := step_fault(at):
-            self._say("step", f"the metrics at step {at} are left out: step {fault}")
+            self._once.say("step", f"the metrics at step {at} are left out: step {fault}")
             return
         spent = self._compute_of_points(at, compute)
         points = []
@@ -250,7 +250,7 @@ class Run:
             told = as_number(value)
             fault = name_fault(name) if told is not None else f"{type(value).__name__} is no number"
             if told is None or fault:
-                self._say(f"metric-{name}", f"metric `{name[:MAX_NAME]}` is left out: {fault}")
+                self._once.say(f"metric-{name}", f"metric `{name[:MAX_NAME]}` is left out: {fault}")
                 continue
             points.append({"metric": name, "step": at, "compute": spent, "value": as_json_number(told), "time": now})
         self._pending.add_points(points)
@@ -264,7 +264,7 @@ class Run:
         spent = as_number(compute)
         fault = f"compute is {compute!r}, no number" if spent is None else self._checks.point_compute_fault(step, spent)
         if fault:
-            self._say("compute", f"the metrics at step {step} are sent without their compute: {fault}")
+            self._once.say("compute", f"the metrics at step {step} are sent without their compute: {fault}")
         return None if fault else spent
 
     def _log_evaluation(self, evaluation: dict[str, Any]) -> None:
@@ -278,7 +278,7 @@ class Run:
             self._left_out.add(body, fault)
             return
         if self._reached and (doubt := restart_doubt(self._reached, body["step"], body["compute"])):
-            self._say("restart", doubt)
+            self._once.say("restart", doubt)
         body["details"] = {name: as_json_number(value) for name, value in body["details"].items()}
         self._pending.add_evaluation({key: value for key, value in body.items() if value is not None})
         if self._outbox:
@@ -330,7 +330,9 @@ class Run:
         """How long to wait at the end: whatever was given for it, the end is reported."""
         seconds = as_number(deadline_s)
         if seconds is None or math.isnan(seconds):
-            self._say("deadline", f"deadline_s is {deadline_s!r}, which is no number of seconds: {FINISH_S:g} count")
+            self._once.say(
+                "deadline", f"deadline_s is {deadline_s!r}, which is no number of seconds: {FINISH_S:g} count"
+            )
             return FINISH_S
         return min(seconds, threading.TIMEOUT_MAX)
 
@@ -339,13 +341,13 @@ class Run:
         if left.on_disk and self._transport:
             later = f"send them later: {self._sync_later}" if self._sync_later else "the next attempt hands them in"
             kept = f"they are kept in {self.directory}; {later}"
-            self._say("left", f"{reports(left.on_disk, 'were')} not taken in time; {kept}")
+            self._once.say("left", f"{reports(left.on_disk, 'were')} not taken in time; {kept}")
         if left.refused and self._spool:
             fate = f"they are in no curve, and no sync sends them again: {self._spool.rejected} keeps them"
-            self._say("refused-in-all", f"{reports(left.refused, 'were')} refused ({left.refusal}); {fate}")
+            self._once.say("refused-in-all", f"{reports(left.refused, 'were')} refused ({left.refusal}); {fate}")
         if left.in_memory:
             fate = "they are lost unless the disk takes them before this process ends"
-            self._say("unsealed", f"{reports(left.in_memory)} not on disk in {self.directory} yet; {fate}")
+            self._once.say("unsealed", f"{reports(left.in_memory)} not on disk in {self.directory} yet; {fate}")
 
     def _flush(self, deadline_s: float) -> None:
         deadline = time.monotonic() + deadline_s
@@ -380,19 +382,18 @@ class Run:
             self._say_forked(what)
             return
         if self._finished and what != "finish":
-            return  # there is nobody to report to
+            if what.startswith("log"):  # nothing else that comes now is lost
+                self._once.say(f"{what}-over", f"{what} was left out: the run is finished; log before finish()")
+            return
         try:
             work()
         except Unreadable as error:
-            self._say(f"{what}-{error.field}", f"{what} was left out: {error}")
+            self._once.say(f"{what}-{error.field}", f"{what} was left out: {error}")
         except Exception as error:  # noqa: BLE001 - the promise of this class
-            self._say(f"{what}-{type(error).__name__}", f"{what} was left out: {type(error).__name__}: {error}")
+            self._once.say(f"{what}-{type(error).__name__}", f"{what} was left out: {type(error).__name__}: {error}")
 
     def _say_forked(self, what: str) -> None:
         """A forked process has none of the threads that report. One that only ends has nothing to say."""
         if what != "exit":
             told = f"process {os.getpid()} was forked from {self._pid}, which reports this run; report from there"
-            self._say("forked", f"{what} was left out: {told}, or begin a run here with forecurve.init(...)")
-
-    def _say(self, key: str, text: str) -> None:
-        self._once.say(key, text)
+            self._once.say("forked", f"{what} was left out: {told}, or begin a run here with forecurve.init(...)")

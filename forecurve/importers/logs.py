@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import NoneType
 from typing import Any, NamedTuple
 
 STEPS = (
@@ -27,6 +28,8 @@ CLOCKS = ("Wall Time", "_timestamp", "timestamp")
 """Dates: when something was logged, which is no compute."""
 
 _DEEPEST = 8  # objects in objects of JSON
+_SAYS_NUMBERS = (str, int, float)
+_PLAIN = frozenset({*_SAYS_NUMBERS, bool, NoneType})  # of which it is known without asking that they are no objects
 
 
 class Row(NamedTuple):
@@ -91,11 +94,13 @@ def cells_of(row: Mapping[str, Any]) -> dict[str, Any]:
     """
     cells: dict[str, Any] = {}
     for name, value in row.items():
-        if name in ("data", "metrics") and isinstance(value, Mapping):
+        if type(value) in _PLAIN or not isinstance(value, Mapping):
+            cells[name] = value
+        elif name in ("data", "metrics"):
             for inner, cell in _flat(value, "", 1):
                 cells[f"{name}/{inner}" if inner in row else inner] = cell
         else:
-            cells |= dict(_flat({name: value}, "", 0))
+            cells.update(_flat(value, f"{name}/", 1))
     return {name: cell for name, cell in cells.items() if not _is_empty(cell)}
 
 
@@ -113,7 +118,7 @@ def _is_empty(cell: Any) -> bool:
 
 def is_number(cell: Any) -> bool:
     """Whether a cell says a number, NaN and infinities among them."""
-    if isinstance(cell, bool) or not isinstance(cell, str | int | float):
+    if isinstance(cell, bool) or not isinstance(cell, _SAYS_NUMBERS):
         return False
     try:
         float(cell)

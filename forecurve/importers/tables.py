@@ -10,8 +10,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from forecurve.curve_cells import CurveFileError, as_people_write
 from forecurve.curve_formats import CsvLines
@@ -22,7 +23,7 @@ from forecurve.signs import visible
 from .logs import Row, cells_of, is_number
 
 MOST_CELLS = 50_000_000
-"""Of a Parquet file; they are in memory at once."""
+"""Of a file; they are in memory at once."""
 Lines = list[tuple[int, list[str]]]  # each with the number of its line
 _PART_OF_NUMBER = re.compile(r"[-+]|[-+]?(\d*\.|[\d.]*\d\.?[eE][-+]?)")  # `0.`, `1.5e-`: digits are to come
 
@@ -42,6 +43,7 @@ def sheet_of(path: Path, text: str, *, growing: bool = False) -> Sheet:
     physical = CsvLines(io.StringIO(text, newline=""), _delimiter(text), file=f"{path.name}, ", growing=growing)
     reader = csv.reader(physical, skipinitialspace=True, delimiter=physical.delimiter)
     lines: Lines = []
+    told = 0
     try:
         header = [visible(name.strip()) for name in next(reader, [])]
         physical.check_row()
@@ -55,6 +57,9 @@ def sheet_of(path: Path, text: str, *, growing: bool = False) -> Sheet:
                     "mend the line",
                 )
             if any(cell.strip() for cell in cells):
+                told += sum(map(bool, cells))
+                if told > MOST_CELLS:
+                    raise _too_many(f"{path.name} up to line {reader.line_num:,}")
                 lines.append((reader.line_num, cells))
     except csv.Error as error:
         where = f"{path.name}, line {reader.line_num}"
@@ -64,7 +69,10 @@ def sheet_of(path: Path, text: str, *, growing: bool = False) -> Sheet:
     if has_no_end and _is_cut_off(lines[-1][1], width):
         lines.pop()
         notes.append(unfinished(path))
-    return Sheet(header, [(at, [*cells[:width], *[""] * (width - len(cells))]) for at, cells in lines], notes)
+    for _, cells in lines:
+        del cells[width:]
+        cells.extend([""] * (width - len(cells)))
+    return Sheet(header, lines, notes)
 
 
 def _is_cut_off(cells: list[str], width: int) -> bool:
@@ -94,11 +102,15 @@ def _is_number(cell: str) -> bool:
 def sheet_rows(path: Path, sheet: Sheet) -> tuple[list[Row], list[str]]:
     """The rows by the names of their columns, and what to say of columns that have the same one."""
     names, notes = _once_each(path, sheet.header)
+    file = path.name
     rows = [
-        Row(f"{path.name}, line {number}", cells_of(dict(zip(names, cells, strict=True))))
+        Row(
+            f"{file}, line {number}",
+            {name: cell for name, cell in zip(names, cells, strict=True) if name and cell.strip()},
+        )
         for number, cells in sheet.lines
     ]
-    return [Row(row.where, {name: cell for name, cell in row.cells.items() if name}) for row in rows], notes
+    return rows, notes
 
 
 def _once_each(path: Path, header: list[str]) -> tuple[list[str], list[str]]:
@@ -134,21 +146,22 @@ def json_of(path: Path, text: str) -> tuple[Any, list[str]]:
 
 
 def _jsonl(path: Path, text: str) -> tuple[list[Any], list[str]]:
-    lines = [(number, line) for number, line in enumerate(text.split("\n"), start=1) if line.strip()]
     found = []
-    for at, (number, line) in enumerate(lines):
+    lines = text.rstrip().split("\n")
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
         try:
             found.append(_Numbered(number, json.loads(line)))
         except (ValueError, RecursionError) as error:
-            if at == len(lines) - 1:
+            if number == len(lines):
                 return found, [unfinished(path)]
             where = f"{path.name}, line {number}"
             raise CurveFileError(where, short(line.strip()[:40]), "not JSON", "one object a line") from error
     return found, []
 
 
-@dataclass(frozen=True)
-class _Numbered:
+class _Numbered(NamedTuple):
     """An object of JSONL and its line."""
 
     number: int
@@ -168,7 +181,8 @@ def _shown(text: str, line: int) -> str:
 
 
 def json_rows(path: Path, document: Any) -> list[Row]:
-    """The rows of a JSON document that is a list of objects, has one as `items`, or is a single object."""
+    """The rows of a JSON document that is a list of objects, has one as `items`, or is a single object; the list is
+    emptied."""
     found = document.get("items", [document]) if isinstance(document, Mapping) else document
     if not isinstance(found, list):
         raise CurveFileError("file", path.name, "a list of objects is needed", "write an object for each report")
@@ -176,17 +190,29 @@ def json_rows(path: Path, document: Any) -> list[Row]:
 
 
 def _json_rows(path: Path, found: list[Any]) -> Iterator[Row]:
+    file, told = path.name, 0
     for number, one in enumerate(found, start=1):
-        where, value = f"{path.name}, item {number}", one
+        found[number - 1] = None  # a row is made of it: there is no room for both of a million
+        where, value = f"{file}, item {number}", one
         if isinstance(one, _Numbered):
-            where, value = f"{path.name}, line {one.number}", one.value
+            where, value = f"{file}, line {one.number}", one.value
         if not isinstance(value, Mapping):
             raise CurveFileError(where, short(value), "a JSON object is needed", "write an object for each report")
-        yield Row(where, _visible_names(cells_of(value)))
+        cells = _visible_names(cells_of(value))
+        told += len(cells)
+        if told > MOST_CELLS:
+            raise _too_many(f"{path.name} up to {where.removeprefix(f'{file}, ')}")
+        yield Row(where, cells)
 
 
 def _visible_names(cells: dict[str, Any]) -> dict[str, Any]:
-    return {visible(name): cell for name, cell in cells.items()}
+    return {_visible_name(name): cell for name, cell in cells.items()}
+
+
+@lru_cache(maxsize=20_000)
+def _visible_name(name: str) -> str:
+    """Of a name that a million rows have there is one."""
+    return visible(name)
 
 
 def parquet_rows(path: Path) -> list[Row]:
@@ -213,9 +239,12 @@ def parquet_rows(path: Path) -> list[Row]:
 def _refuse_too_many(path: Path, rows: int, columns: int) -> None:
     """The same value a thousand million times is a file of some kilobytes."""
     if rows * columns > MOST_CELLS:
-        told = f"{rows:,} rows of {columns:,} columns"
-        way_out = "write the columns that are needed, or fewer rows"
-        raise CurveFileError("file", told, f"more than {MOST_CELLS:,} cells are not taken", way_out)
+        raise _too_many(f"{rows:,} rows of {columns:,} columns")
+
+
+def _too_many(told: str) -> CurveFileError:
+    way_out = "write the columns that are needed, or fewer rows"
+    return CurveFileError("file", told, f"more than {MOST_CELLS:,} cells are not taken", way_out)
 
 
 def _parquet_cells(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from collections.abc import Callable
@@ -16,7 +17,7 @@ from forecurve import curve_formats, parquet_files
 from forecurve.cli.failures import describe
 from forecurve.curve_cells import CurveFileError
 from forecurve.curve_files import read_curves
-from forecurve.importers import tables
+from forecurve.importers import read, tables
 
 MEMORY = 3 << 30
 MEGABYTE = "x" * (1 << 20)
@@ -166,6 +167,33 @@ def test_a_table_of_more_cells_than_memory_holds_is_refused_unread(
             assert len(tables.parquet_rows(file)) == 49
     with pytest.raises(CurveFileError, match="more than 99 cells are not taken, got 50 rows of 2 columns; write the"):
         tables.parquet_rows(file)
+
+
+@pytest.mark.parametrize(("name", "place"), [("a.csv", "line 51"), ("a.jsonl", "line 50"), ("a.json", "item 50")])
+def test_a_text_of_more_cells_than_memory_holds_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, place: str
+) -> None:
+    monkeypatch.setattr(tables, "MOST_CELLS", 99)
+    file = tmp_path / name
+    for rows in (49, 50):
+        each = [{"step": step, "val/acc": 0.5} for step in range(1, rows + 1)]
+        texts = {
+            "a.csv": "step,val/acc\n" + "".join(f"{one['step']},0.5\n" for one in each),
+            "a.jsonl": "".join(json.dumps(one) + "\n" for one in each),
+            "a.json": json.dumps(each),
+        }
+        file.write_text(texts[name])
+        if rows == 49:
+            assert len(read(file).rows) == 49
+    with pytest.raises(CurveFileError, match=f"more than 99 cells are not taken, got {name} up to {place}; write the"):
+        read(file)
+
+
+def test_rows_of_json_share_the_names_of_their_numbers(tmp_path: Path) -> None:
+    lines = "".join(json.dumps({"step": step, "train/loss": 0.5}) + "\n" for step in range(3))
+    document, _ = tables.json_of(tmp_path / "a.jsonl", lines)
+    rows = tables.json_rows(tmp_path / "a.jsonl", document)
+    assert len({id(name) for row in rows for name in row.cells}) == 2
 
 
 def test_a_command_without_memory_says_so() -> None:

@@ -73,7 +73,8 @@ def convert(
             runs=runs or (),
             prompts=prompts,
             samples=samples,
-        )
+        ),
+        ranged_by="`forecurve fit --range LOW,HIGH`",
     )
     print_answer(rows_answer(CURVE_COLUMNS, found.rows, form, out), as_json)
     _tell(found)

@@ -26,8 +26,12 @@ Samples = Annotated[int | None, typer.Option("--samples", min=1, help="Samples o
 _FLAGS = {"metric", "compute", "per-step", "series", "seed", "run", "unit"}  # fields of faults that are flags here
 
 
-def or_refused(work: Callable[[], Found]) -> Found:
-    """What it finds; a fault as one line, with flags called as they are on the command line."""
+def or_refused(work: Callable[[], Found], *, ranged_by: str = "--range LOW,HIGH") -> Found:
+    """What it finds; a fault as one line, with flags called as they are on the command line.
+
+    Args:
+        ranged_by: what states the range of rewards.
+    """
     from forecurve.curve_cells import CurveFileError
 
     from ..errors import bad_input
@@ -35,7 +39,7 @@ def or_refused(work: Callable[[], Found]) -> Found:
     try:
         return work()
     except CurveFileError as error:
-        text, name = str(error), error.field
+        text, name = str(error).replace("bounds=(low, high)", ranged_by), error.field
         if error.field in _FLAGS:
             text, name = f"--{text}", f"--{name}"
         fault = {"field": name, "value": str(error.value), "message": text}

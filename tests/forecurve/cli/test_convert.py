@@ -126,3 +126,13 @@ def test_no_file_is_written_of_what_cannot_be_read(tmp_path: Path, capsys: pytes
     assert main(["convert", str(tmp_path), "-o", str(out)]) == 2
     assert "a folder without logs" in capsys.readouterr().err
     assert not out.exists()
+
+
+def test_rewards_in_percent_are_refused_by_the_flag_that_states_their_range(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = tmp_path / "run.csv"
+    log.write_text("step,val/acc\n1,10%\n2,20%\n")
+    assert main(["convert", str(log)]) == 2
+    said = "forecurve: val/acc at run.csv, line 2: a number is needed, got '10%'; write the number alone, and state "
+    assert capsys.readouterr().err == f"{said}the range with `forecurve fit --range LOW,HIGH`\n"

@@ -99,6 +99,32 @@ def test_evaluations_at_steps_with_a_fraction_are_put_aside_and_not_taken_for_on
     assert (sent, aside) == ([0, 1], [0.5, 1.5])
 
 
+def test_what_is_logged_once_the_run_is_finished_is_said_to_be_left_out(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    run = offline(tmp_path)
+    run.finish()
+    run.flush()
+    run.heartbeat(step=1, compute=1.0)
+    assert caplog.text == ""
+    for _ in range(2):
+        run.log({"loss": 0.5}, step=1)
+        run.log_evaluation(step=1, compute=1.0, reward=0.5)
+        run.log_checkpoint(step=1, compute=1.0, path="x", digest="a" * 64, size_bytes=1)
+    said = [f"forecurve: {what} was left out: the run is finished" for what in ("log", "log_evaluation")]
+    said.append("forecurve: log_checkpoint was left out: the run is finished")
+    assert [record.getMessage().partition(";")[0] for record in caplog.records] == said
+
+
+def test_what_a_terminal_obeys_is_shown_and_not_printed(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    run = offline(tmp_path)
+    run.log({"\x1b[31mloss\n": 0.5}, step=1)
+    run.finish()
+    assert [record.getMessage().partition(" is ")[0] for record in caplog.records] == [
+        "forecurve: metric `\ufffd[31mloss\ufffd`"
+    ]
+
+
 def test_a_value_that_fails_in_its_own_way_costs_its_metric_alone(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
