@@ -94,7 +94,7 @@ class Api(Calls):
 
     def import_run(self, body: Json) -> Json:
         """Bring in a run that is over elsewhere, with its `evaluations`. The very same one again changes nothing, and
-        its answer says so (`was_there`)."""
+        its answer says so (`was_there`); one that has more of them by now gets these (`added`)."""
         return self.post("/v1/runs:import", body, idempotency_key=secrets.token_hex(16))
 
     def begin_attempt(self, run_id: str, body: Json, *, idempotency_key: str | None = None) -> Json:

@@ -41,14 +41,15 @@ router = APIRouter(tags=["metrics"], route_class=IdempotentRoute)
 @router.post(
     "/runs:import",
     status_code=201,
-    responses={200: {"model": RunImported, "description": "The very same run is there already"}, **problems(413)},
+    responses={200: {"model": RunImported, "description": "The run is there already"}, **problems(413)},
 )
 def import_run(body: RunImport, response: Response, session: DbSession, identity: Operator, now: Now) -> RunImported:
-    """Take a run that is over elsewhere, with its whole curve; 200 when the very same one is there already."""
+    """Take a run that is over elsewhere, with its whole curve; 200 when the very same one is there already, or one that
+    came in with the first of its evaluations: it gets the others."""
     found = past.import_run(session, body, actor=identity.token_id, now=now)
     if found.was_there:
         response.status_code = 200
-    return RunImported(**dict(run_view(session, found.run)), was_there=found.was_there)
+    return RunImported(**dict(run_view(session, found.run)), was_there=found.was_there, added=found.added)
 
 
 @router.post("/runs/{run_id:id}/metrics", responses=problems(404, 409, 413))

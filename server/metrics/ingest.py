@@ -138,17 +138,21 @@ def store_evaluations(
     mark_dirty(session, run, now)
 
 
+def reward_of(evaluation: EvaluationIn) -> float:
+    """As it is stored, of an evaluation that holds: by its counts where it has them."""
+    if evaluation.counts is not None and evaluation.samples is not None:
+        return pass_rate(evaluation.counts, evaluation.samples)
+    assert evaluation.reward is not None  # checked
+    return evaluation.reward
+
+
 def _row(evaluation: EvaluationIn, now: datetime) -> dict[str, Any]:
     counts, samples = evaluation.counts, evaluation.samples
-    reward = evaluation.reward
-    if counts is not None and samples is not None:
-        reward = pass_rate(counts, samples)
-    assert reward is not None  # checked
     prompts = len(counts) if counts is not None else evaluation.prompts
     return {
         "step": evaluation.step,
         "compute": evaluation.compute,
-        "reward": reward,
+        "reward": reward_of(evaluation),
         "prompts": prompts,
         "samples": samples,
         "counts": counts,

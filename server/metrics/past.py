@@ -1,4 +1,8 @@
-"""A run that is over elsewhere comes in whole: the run and all of its evaluations in one request, once."""
+"""A run that is over elsewhere comes in whole: the run and all of its evaluations in one request, once.
+
+One that came in before it was over comes in again with more: it is the same run, with what has come since. As a second
+run it would count twice among the past of its task.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 from sqlalchemy import ColumnElement, exists, func, select
 from sqlalchemy.orm import Session
@@ -14,29 +19,41 @@ from sqlalchemy.orm import Session
 from server.runs.lifecycle import transition
 from server.runs.models import Run
 from server.runs.room import Room
-from server.runs.service import create_run, current_attempt
+from server.runs.service import create_run, current_attempt, lock_run
 from server.runs.states import Status
 
 from .checks import check_batch
 from .curve import validation_curves
 from .ingest import digest_of as digest_of_batch
-from .ingest import take_batch
-from .models import IngestBatch
+from .ingest import reward_of, store_evaluations, take_batch
+from .models import Evaluation, IngestBatch
 from .schemas import Batch, RunImport
 
 IMPORTED = "Imported: it was over."
+TELLS_A_RUN = 4
+"""Evaluations that are alike in one run only: the first may be the same in all runs of a model."""
+
+
+class Told(NamedTuple):
+    """What an evaluation of a curve is known by."""
+
+    step: int
+    compute: float
+    reward: float
 
 
 @dataclass(frozen=True)
 class Imported:
-    """The run, and whether it was there before."""
+    """The run, whether it was there before, and how many of its evaluations are new."""
 
     run: Run
     was_there: bool
+    added: int = 0
 
 
 def import_run(session: Session, body: RunImport, *, actor: str, now: datetime) -> Imported:
-    """A run of a user's own that has succeeded, with its whole curve. The very same one again changes nothing.
+    """A run of a user's own that has succeeded, with its whole curve. The very same one again changes nothing; one with
+    more evaluations behind those that it came in with gets these.
 
     Raises:
         Invalid: something of the run or of an evaluation does not hold. Nothing is stored then.
@@ -49,12 +66,52 @@ def import_run(session: Session, body: RunImport, *, actor: str, now: datetime) 
     there = _same(session, body, batch, digest)
     if there is not None:
         return Imported(there, was_there=True)
+    begun = _begun(session, body)
+    if begun is not None:
+        return Imported(begun, was_there=True, added=_go_on(session, begun, body, batch, now))
     run = create_run(session, body.as_new(), Room(), actor=actor, now=now, reports=False).run
     run.import_digest = digest
     take_batch(session, run.id, batch, now=now)
     attempt = current_attempt(session, run)
     attempt.outcome, attempt.ended_at = "succeeded", now
-    return Imported(transition(session, run, Status.SUCCEEDED, actor=actor, reason=IMPORTED, now=now), was_there=False)
+    run = transition(session, run, Status.SUCCEEDED, actor=actor, reason=IMPORTED, now=now)
+    return Imported(run, was_there=False, added=len(in_order))
+
+
+def _begun(session: Session, body: RunImport) -> Run | None:
+    """The run that came in under this name as far as it was then, or further than this goes; it is locked."""
+    came_in = Run.import_digest.is_not(None), *_told(body)
+    for run in session.scalars(select(Run).where(*came_in).order_by(Run.id)).all():
+        if run.arm != body.arm or _series(run.name, run.seed) != _series(body.name, body.seed):
+            continue
+        lock_run(session, run.id)
+        there = _curve_of(session, run)
+        shared = min(len(there), len(body.evaluations))
+        if shared >= TELLS_A_RUN and there[:shared] == _as_told(body)[:shared]:
+            return run
+    return None
+
+
+def _curve_of(session: Session, run: Run) -> list[Told]:
+    told = select(Evaluation.step, Evaluation.compute, Evaluation.reward).where(Evaluation.run_id == run.id)
+    return [Told(*row) for row in session.execute(told.order_by(Evaluation.step))]
+
+
+def _as_told(body: RunImport) -> list[Told]:
+    return [Told(one.step, one.compute, reward_of(one)) for one in body.evaluations]
+
+
+def _go_on(session: Session, run: Run, body: RunImport, batch: Batch, now: datetime) -> int:
+    """Give it the evaluations behind its last, and make it known as what it is now; how many these are."""
+    more = [one for one in batch.evaluations if run.last_step is None or one.step > run.last_step]
+    if not more:
+        return 0
+    store_evaluations(session, run, 1, more, now)
+    run.import_digest = digest_of(body)
+    whole = session.get_one(IngestBatch, (run.id, 1, 1))
+    whole.digest, whole.points = digest_of_batch(batch), len(batch.evaluations)
+    run.budget_compute = body.budget_compute or max(run.budget_compute or 0.0, more[-1].compute)
+    return len(more)
 
 
 def _same(session: Session, body: RunImport, batch: Batch, digest: str) -> Run | None:
@@ -64,7 +121,7 @@ def _same(session: Session, body: RunImport, batch: Batch, digest: str) -> Run |
     as_it_came = session.scalar(select(Run).where(Run.import_digest == digest))
     if as_it_came is not None:
         return as_it_came
-    told = [getattr(Run, name).is_not_distinct_from(getattr(body, name)) for name in ("task", "seed", "compute_unit")]
+    told = _told(body)
     curve = exists().where(IngestBatch.run_id == Run.id, IngestBatch.digest == digest_of_batch(batch))
     alike = session.scalars(select(Run).where(Run.import_digest.is_not(None), *told, curve).order_by(Run.id))
     found = next((run for run in alike if run.arm == body.arm or _is_called(run, body)), None)
@@ -80,6 +137,10 @@ def _reported(session: Session, body: RunImport, told: Sequence[ColumnElement[bo
     curves = validation_curves(session, [run.id for run in called])
     curve = [(one.compute, one.reward) for one in body.evaluations]
     return next((run for run in called if [(one.compute, one.reward) for one in curves[run.id]] == curve), None)
+
+
+def _told(body: RunImport) -> list[ColumnElement[bool]]:
+    return [getattr(Run, name).is_not_distinct_from(getattr(body, name)) for name in ("task", "seed", "compute_unit")]
 
 
 def _is_called(run: Run, body: RunImport) -> bool:

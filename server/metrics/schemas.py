@@ -113,9 +113,11 @@ class RunImport(Labelled):
 
 
 class RunImported(RunView):
-    """The run. `was_there`: the very same one had come in before, or was reported here, and nothing was changed."""
+    """The run. `was_there`: the very same one had come in before, or was reported here, and nothing was changed; or one
+    that had come in with the first of these evaluations, which has all of them now."""
 
     was_there: bool
+    added: int = Field(description="Evaluations that are new: of a new run all; 0 where nothing was changed.")
 
 
 class BatchAnswer(BaseModel):

@@ -33,7 +33,8 @@ def import_runs(
     forecurve run import curves.csv --task "gsm8k, 512 held-out prompts" --unit GPU-hours
 
     Each series, or each seed of one, becomes a run that is over, with what it spent as its budget. The same runs again
-    change nothing. Rewards of another range than 0 to 1 (--range) are kept as shares of it.
+    change nothing; one that has more evaluations by now gets these. Rewards of another range than 0 to 1 (--range) are
+    kept as shares of it.
     """
     from forecurve.science.curves.curve import DEFAULT_UNIT
 
@@ -87,4 +88,5 @@ def _before(run: dict[str, Any]) -> str:
     if not run["was_there"]:
         return ""
     put_away = ", archived" if run["archived_at"] else ""
-    return f"  was there already{put_away}"
+    more = f"; got {run['added']:,} more evaluation{'' if run['added'] == 1 else 's'}" if run["added"] else ""
+    return f"  was there already{put_away}{more}"

@@ -43,6 +43,16 @@ def test_every_seed_of_a_series_becomes_a_run_that_is_over(forecurve: Forecurve,
     assert "0 of 4 runs are new" in forecurve(*told).out
 
 
+def test_a_run_that_has_gone_on_since_comes_in_once(forecurve: Forecurve, service: str, tmp_path: Path) -> None:
+    file = tmp_path / "grows.csv"
+    told = ("run", "import", file, "--task", TASK, "--unit", "GPU-hours")
+    for points, said in ((5, "1 of 1 runs are new"), (6, "got 1 more evaluation\n"), (8, "got 2 more evaluations\n")):
+        file.write_text("series,compute,reward\n" + "".join(f"x,{at},.{at}\n" for at in range(1, points + 1)))
+        answer = forecurve(*told)
+        assert said in answer.out, answer.err
+    assert [one["last_compute"] for one in forecurve("run", "list", "--task", TASK, "--json").json["items"]] == [8.0]
+
+
 def test_what_came_in_goes_out_as_it_was(forecurve: Forecurve, service: str, file: Path, tmp_path: Path) -> None:
     told = ("run", "import", file, "--task", TASK, "--unit", "steps", "--range", "0,100", "--series", "base", "--json")
     ids = [one["id"] for one in forecurve(*told).json["items"]]

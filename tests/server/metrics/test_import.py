@@ -92,6 +92,49 @@ def test_a_run_that_was_told_another_task_since_comes_in_once_by_either(
     assert count(sessions, Run) == 3
 
 
+def test_a_run_that_came_in_before_it_was_over_comes_in_again_with_the_rest(
+    take, api: TestClient, headers: Headers, sessions: Sessions
+) -> None:
+    """As a second run it would count twice among the past of its task."""
+    first = take(evaluations=curve()[:12]).json()
+    assert (first["added"], first["budget_compute"]) == (12, 55.0)
+    again = take()
+    assert again.status_code == 200, again.text
+    run = again.json()
+    assert (run["id"], run["was_there"], run["added"]) == (first["id"], True, 9)
+    assert (run["budget_compute"], run["last_compute"], run["status"]) == (100.0, 100.0, "succeeded")
+    kept = api.get(f"/v1/runs/{run['id']}/evaluations", headers=headers["read"]).json()["items"]
+    assert [(one["step"], one["reward"]) for one in kept] == [(one["step"], one["reward"]) for one in curve()]
+    for known in (take(), take(name="another name"), take(evaluations=curve()[:15]), take(evaluations=curve()[:12])):
+        assert (known.json()["id"], known.json()["was_there"], known.json()["added"]) == (run["id"], True, 0)
+    assert count(sessions, Run) == 1
+    with sessions() as session:
+        assert session.get_one(Run, run["id"]).dirty_at is not None, "it is fitted anew"
+        new = make_run(session, task="gsm8k", compute_unit="GPU-hours")
+        assert [len(one.points) for one in past_runs(session, new, [])] == [21]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"name": "another name"},
+        {"arm": "base", "seed": 1},
+        {"compute_unit": "steps"},
+        {"evaluations": curve(0.7)},
+        {"evaluations": [one | {"step": one["step"] + 1} for one in curve()]},
+    ],
+)
+def test_what_only_begins_alike_is_another_run(take, sessions: Sessions, change: dict[str, Any]) -> None:
+    take(evaluations=curve()[:12])
+    assert take(**change).status_code == 201
+    assert count(sessions, Run) == 2
+
+
+def test_a_start_that_is_the_same_makes_no_two_runs_one(take, sessions: Sessions) -> None:
+    assert [take(evaluations=curve()[:3]).status_code, take().status_code] == [201, 201]
+    assert count(sessions, Run) == 2
+
+
 def test_it_is_the_past_of_runs_of_its_task_and_nobody_is_told_to_act_on_it(
     take, api: TestClient, headers: Headers, sessions: Sessions, clock: Clock
 ) -> None:
