@@ -165,7 +165,7 @@ def _ended_with_its_cluster(case: Case) -> Decision | None:
         return None
     if max(attempt.submitted_at, attempt.last_heartbeat_at or attempt.submitted_at) >= since:
         return None
-    return _again_or_give_up(case, "Its job ended when the service was stopped.", excused=True)
+    return _again_or_give_up(case, "Its job ended when the service was stopped.", excused=True, at_once=True)
 
 
 def _job_is_over(case: Case) -> Decision | None:
@@ -186,7 +186,8 @@ def _job_is_over(case: Case) -> Decision | None:
         return Decision((Status.STOPPED,), "The job was stopped at the executor, not from here.")
     if seen.state is State.FAILED and not seen.retryable:
         return Decision((Status.FAILED,), reason)
-    return _again_or_give_up(case, reason, excused=_ended_with_us(case))
+    with_us = _ended_with_us(case)
+    return _again_or_give_up(case, reason, excused=with_us, at_once=with_us)
 
 
 def _unsubmitted(case: Case) -> Decision | None:
@@ -335,9 +336,16 @@ RULES: tuple[Callable[[Case], Decision | None], ...] = (
 
 
 def _again_or_give_up(
-    case: Case, reason: str, *, by: Status = Status.LOST, force_stop: bool = False, excused: bool = False
+    case: Case,
+    reason: str,
+    *,
+    by: Status = Status.LOST,
+    force_stop: bool = False,
+    excused: bool = False,
+    at_once: bool = False,
 ) -> Decision:
-    """Queue the next attempt, or fail the run when it has had all its attempts; an excused one is not its last."""
+    """Queue the next attempt, or fail the run when it has had all its attempts; an excused one is not its last. What
+    ended with the service waits for nothing to get better: a pause would only give its place to a run behind it."""
     number, reason = case.run.attempt - case.run.excused_attempts, sentence(reason)
     if case.is_to_end:
         return Decision((Status.STOPPED,), f"{sentence(asked(case))} {reason}", force_stop=force_stop)
@@ -347,7 +355,7 @@ def _again_or_give_up(
         times = "its only attempt" if number == 1 else f"{number} attempts"
         return Decision((Status.FAILED,), f"{reason} Given up after {times}.", force_stop=force_stop)
     through = () if case.status in (Status.LOST, Status.PREEMPTED) else (by,)
-    path, pause_s = (*through, Status.QUEUED), retry_delay_s(number)
+    path, pause_s = (*through, Status.QUEUED), 0.0 if at_once else retry_delay_s(number)
     return Decision(path, reason, force_stop=force_stop, retry_in_s=pause_s, excused=excused)
 
 

@@ -147,7 +147,7 @@ def test_the_last_attempt_fails_the_run():
 def test_a_job_that_its_cluster_forgot_while_we_were_away_is_not_held_against_the_run():
     run, attempt = a_run(attempt=3), an_attempt(400, number=3, submitted_at=ago(500), ended_at=ago(40))
     decision = outcome_of(run, attempt, seen("gone"), well_since=ago(60))
-    assert (decision.path, decision.excused) == ((Status.LOST, Status.QUEUED), True)
+    assert (decision.path, decision.excused, decision.retry_in_s) == ((Status.LOST, Status.QUEUED), True, 0)
     assert outcome_of(run, attempt, seen("gone"), well_since=ago(450)).to is Status.FAILED, "we were there"
     assert outcome_of(run, attempt, seen("failed", retryable=True), well_since=ago(60)).to is Status.FAILED
 
@@ -168,6 +168,7 @@ def test_a_job_older_than_its_cluster_is_gone_without_further_ado(look):
     decision = outcome_of(a_run(attempt=3), before, seen(look), settings=settings)
     assert (decision.path, decision.excused) == ((Status.LOST, Status.QUEUED), True)
     assert decision.reason == "Its job ended when the service was stopped."
+    assert decision.retry_in_s == 0, "a pause would give its place to a run behind it"
     assert outcome_of(a_run("stopping", "stop"), before, seen(look), settings=settings).to is Status.STOPPED
     heard_since = an_attempt(10, ended_at=None)
     assert outcome_of(a_run(), heard_since, seen(look), settings=settings) == WAIT

@@ -57,6 +57,21 @@ def test_a_cluster_that_was_restarted_loses_its_jobs_but_not_the_runs(world: Wor
     assert world.statuses(run)[-2:] == ["lost", "queued"]
 
 
+def test_a_run_that_trained_when_the_service_was_stopped_is_before_those_behind_it(world: World):
+    world.settings.max_concurrent_runs = 1
+    trained = world.running()
+    world.wait(1)
+    waits = world.add_run()
+    assert world.admit() == [], "there is one place"
+    world.wait(60)
+    world.settings.ray_since = world.now
+    world.ray.forget()
+    world.reconcile()
+    assert world.statuses(trained)[-2:] == ["lost", "queued"]
+    assert len(world.admit()) == 1
+    assert (world.run(trained).attempt, world.run(waits).attempt) == (2, 0)
+
+
 def test_a_service_that_is_restarted_any_number_of_times_uses_up_no_attempts(world: World):
     """It ends its own cluster each time, and its trainers with it."""
     run = world.add_run()
