@@ -125,7 +125,8 @@ def _trainer_said(case: Case) -> Decision | None:
         # Nobody asked: the node was taken away and the trainer saved itself. On the executor's own stop somebody asked.
         came = Status.LOST if case.status in (Status.LAUNCHING, Status.STOPPING, Status.PAUSING) else Status.PREEMPTED
         why = attempt.outcome_reason or "The trainer was made to stop, by none of us."
-        return _again_or_give_up(case, why, by=came, force_stop=still_there, excused=True)
+        gone_with_us = attempt.ended_at is not None and attempt.ended_at < case.healthy_since
+        return _again_or_give_up(case, why, by=came, force_stop=still_there, excused=True, at_once=gone_with_us)
     ours = asked(case) if to is Status.STOPPED and case.is_to_end else None
     reason = ours or attempt.outcome_reason or default_reason(to)
     return Decision(_way(case.status, to), reason, force_stop=still_there)

@@ -104,6 +104,10 @@ def test_a_trainer_that_stopped_unasked_was_preempted_and_is_queued_again():
     assert decision.retry_in_s == retry_delay_s(1)
     last = outcome_of(a_run(attempt=3), attempt, seen("failed"))
     assert (last.to, last.excused) == (Status.QUEUED, True), "it is no fault of the run's"
+    at_our_end = outcome_of(
+        a_run(), an_attempt(60, outcome="stopped", ended_at=ago(60)), seen("gone"), well_since=ago(20)
+    )
+    assert (at_our_end.path, at_our_end.retry_in_s) == (decision.path, 0), "a pause would give its place away"
 
 
 def test_a_job_stopped_at_the_executor_by_somebody_is_not_started_again():
