@@ -34,7 +34,7 @@ TELLS_A_RUN = 4
 """Evaluations that are alike in one run only: the first may be the same in all runs of a model."""
 
 
-class Told(NamedTuple):
+class _Seen(NamedTuple):
     """What an evaluation of a curve is known by."""
 
     step: int
@@ -80,25 +80,25 @@ def import_run(session: Session, body: RunImport, *, actor: str, now: datetime) 
 
 def _begun(session: Session, body: RunImport) -> Run | None:
     """The run that came in under this name as far as it was then, or further than this goes; it is locked."""
-    came_in = Run.import_digest.is_not(None), *_told(body)
+    came_in = Run.import_digest.is_not(None), *_of_its_kind(body)
     for run in session.scalars(select(Run).where(*came_in).order_by(Run.id)).all():
         if run.arm != body.arm or _series(run.name, run.seed) != _series(body.name, body.seed):
             continue
         lock_run(session, run.id)
         there = _curve_of(session, run)
         shared = min(len(there), len(body.evaluations))
-        if shared >= TELLS_A_RUN and there[:shared] == _as_told(body)[:shared]:
+        if shared >= TELLS_A_RUN and there[:shared] == _seen_in(body)[:shared]:
             return run
     return None
 
 
-def _curve_of(session: Session, run: Run) -> list[Told]:
-    told = select(Evaluation.step, Evaluation.compute, Evaluation.reward).where(Evaluation.run_id == run.id)
-    return [Told(*row) for row in session.execute(told.order_by(Evaluation.step))]
+def _curve_of(session: Session, run: Run) -> list[_Seen]:
+    seen = select(Evaluation.step, Evaluation.compute, Evaluation.reward).where(Evaluation.run_id == run.id)
+    return [_Seen(*row) for row in session.execute(seen.order_by(Evaluation.step))]
 
 
-def _as_told(body: RunImport) -> list[Told]:
-    return [Told(one.step, one.compute, reward_of(one)) for one in body.evaluations]
+def _seen_in(body: RunImport) -> list[_Seen]:
+    return [_Seen(one.step, one.compute, reward_of(one)) for one in body.evaluations]
 
 
 def _go_on(session: Session, run: Run, body: RunImport, batch: Batch, now: datetime) -> int:
@@ -121,7 +121,7 @@ def _same(session: Session, body: RunImport, batch: Batch, digest: str) -> Run |
     as_it_came = session.scalar(select(Run).where(Run.import_digest == digest))
     if as_it_came is not None:
         return as_it_came
-    told = _told(body)
+    told = _of_its_kind(body)
     curve = exists().where(IngestBatch.run_id == Run.id, IngestBatch.digest == digest_of_batch(batch))
     alike = session.scalars(select(Run).where(Run.import_digest.is_not(None), *told, curve).order_by(Run.id))
     found = next((run for run in alike if run.arm == body.arm or _is_called(run, body)), None)
@@ -139,7 +139,7 @@ def _reported(session: Session, body: RunImport, told: Sequence[ColumnElement[bo
     return next((run for run in called if [(one.compute, one.reward) for one in curves[run.id]] == curve), None)
 
 
-def _told(body: RunImport) -> list[ColumnElement[bool]]:
+def _of_its_kind(body: RunImport) -> list[ColumnElement[bool]]:
     return [getattr(Run, name).is_not_distinct_from(getattr(body, name)) for name in ("task", "seed", "compute_unit")]
 
 

@@ -17,6 +17,7 @@ from fastapi import FastAPI
 from sqlalchemy.orm import Session, sessionmaker
 
 from forecurve.cli import main
+from forecurve.cli.supervisor.layout import Layout
 from server.access.service import mint
 from tests.conftest import Clock
 from tests.forecurve.serving import served
@@ -52,6 +53,14 @@ class Forecurve:
         code = main([str(argument) for argument in arguments])
         captured = self._capsys.readouterr()
         return Result(code, captured.out, captured.err)
+
+
+@pytest.fixture
+def layout(tmp_path: Path) -> Layout:
+    """The folders of a data directory, made."""
+    layout = Layout.of(tmp_path / "data")
+    layout.make()
+    return layout
 
 
 @pytest.fixture(autouse=True)

@@ -8,7 +8,6 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
-from pathlib import Path
 from typing import Any
 
 import psutil
@@ -36,13 +35,6 @@ lock = DataDirLock(Path(sys.argv[1])); lock.acquire(json.loads(sys.argv[2])); pr
 """
 
 Hold = Callable[[dict[str, Any]], subprocess.Popen[str]]
-
-
-@pytest.fixture
-def layout(tmp_path: Path) -> Layout:
-    layout = Layout.of(tmp_path / "data")
-    layout.make()
-    return layout
 
 
 @pytest.fixture

@@ -25,13 +25,6 @@ SLOW = "SELECT pg_sleep(1.1), %s::text"
 
 
 @pytest.fixture
-def layout(tmp_path: Path) -> Layout:
-    layout = Layout.of(tmp_path / "data")
-    layout.make()
-    return layout
-
-
-@pytest.fixture
 def postgres(layout: Layout) -> Iterator[PostgresPart]:
     part = PostgresPart(layout)
     part.start()
