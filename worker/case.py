@@ -82,6 +82,10 @@ class Case:
         """What was written before the clock was set back was at the latest when the service noticed."""
         return self.healthy_since if was_set_back(moment, self.now) else moment
 
+    def is_of_before(self, moment: datetime) -> bool:
+        """Whether it lies before the service itself was last away."""
+        return moment < self.healthy_since or was_set_back(moment, self.now)
+
     @property
     def silence_s(self) -> float:
         """Seconds without a sign of life; what never gave one is measured from when it could have."""

@@ -125,8 +125,8 @@ def _trainer_said(case: Case) -> Decision | None:
         # Nobody asked: the node was taken away and the trainer saved itself. On the executor's own stop somebody asked.
         came = Status.LOST if case.status in (Status.LAUNCHING, Status.STOPPING, Status.PAUSING) else Status.PREEMPTED
         why = attempt.outcome_reason or "The trainer was made to stop, by none of us."
-        gone_with_us = attempt.ended_at is not None and attempt.ended_at < case.healthy_since
-        return _again_or_give_up(case, why, by=came, force_stop=still_there, excused=True, at_once=gone_with_us)
+        with_us = attempt.ended_at is not None and case.is_of_before(attempt.ended_at)
+        return _again_or_give_up(case, why, by=came, force_stop=still_there, excused=True, at_once=with_us)
     ours = asked(case) if to is Status.STOPPED and case.is_to_end else None
     reason = ours or attempt.outcome_reason or default_reason(to)
     return Decision(_way(case.status, to), reason, force_stop=still_there)
@@ -365,8 +365,7 @@ def _ended_with_us(case: Case) -> bool:
     attempt = case.current
     signs = (attempt.last_heartbeat_at, attempt.started_at, attempt.submitted_at, attempt.created_at)
     heard = max((moment for moment in signs if moment is not None), default=case.healthy_since)
-    before = heard < case.healthy_since or was_set_back(heard, case.now)
-    return case.state is State.GONE and before
+    return case.state is State.GONE and case.is_of_before(heard)
 
 
 def _paused(case: Case, how: str = "", *, force_stop: bool = False) -> Decision:

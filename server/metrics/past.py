@@ -11,7 +11,6 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import NamedTuple
 
 from sqlalchemy import ColumnElement, exists, func, select
 from sqlalchemy.orm import Session
@@ -26,20 +25,12 @@ from .checks import check_batch
 from .curve import validation_curves
 from .ingest import digest_of as digest_of_batch
 from .ingest import reward_of, store_evaluations, take_batch
-from .models import Evaluation, IngestBatch
+from .models import IngestBatch
 from .schemas import Batch, RunImport
 
 IMPORTED = "Imported: it was over."
 TELLS_A_RUN = 4
 """Evaluations that are alike in one run only: the first may be the same in all runs of a model."""
-
-
-class _Seen(NamedTuple):
-    """What an evaluation of a curve is known by."""
-
-    step: int
-    compute: float
-    reward: float
 
 
 @dataclass(frozen=True)
@@ -62,7 +53,10 @@ def import_run(session: Session, body: RunImport, *, actor: str, now: datetime) 
     in_order = sorted(body.evaluations, key=lambda one: one.step)
     body, batch = body.model_copy(update={"evaluations": in_order}), Batch(attempt=1, seq=1, evaluations=in_order)
     digest = digest_of(body)
-    session.execute(select(func.pg_advisory_xact_lock(func.hashtextextended(digest, 0))))  # two at once: one waits
+    kind = json.dumps(
+        [body.task, body.seed, body.compute_unit]
+    )  # of what may be the same run: of two at once one waits
+    session.execute(select(func.pg_advisory_xact_lock(func.hashtextextended(kind, 0))))
     there = _same(session, body, batch, digest)
     if there is not None:
         return Imported(there, was_there=True)
@@ -80,25 +74,17 @@ def import_run(session: Session, body: RunImport, *, actor: str, now: datetime) 
 
 def _begun(session: Session, body: RunImport) -> Run | None:
     """The run that came in under this name as far as it was then, or further than this goes; it is locked."""
-    came_in = Run.import_digest.is_not(None), *_of_its_kind(body)
+    came_in = Run.import_digest.is_not(None), Run.arm.is_not_distinct_from(body.arm), *_of_its_kind(body)
+    given = [(one.step, one.compute, reward_of(one)) for one in body.evaluations]
     for run in session.scalars(select(Run).where(*came_in).order_by(Run.id)).all():
-        if run.arm != body.arm or _series(run.name, run.seed) != _series(body.name, body.seed):
+        if _series(run.name, run.seed) != _series(body.name, body.seed):
             continue
         lock_run(session, run.id)
-        there = _curve_of(session, run)
-        shared = min(len(there), len(body.evaluations))
-        if shared >= TELLS_A_RUN and there[:shared] == _seen_in(body)[:shared]:
+        there = [(one.step, one.compute, one.reward) for one in validation_curves(session, [run.id])[run.id]]
+        shared = min(len(there), len(given))
+        if shared >= TELLS_A_RUN and there[:shared] == given[:shared]:
             return run
     return None
-
-
-def _curve_of(session: Session, run: Run) -> list[_Seen]:
-    seen = select(Evaluation.step, Evaluation.compute, Evaluation.reward).where(Evaluation.run_id == run.id)
-    return [_Seen(*row) for row in session.execute(seen.order_by(Evaluation.step))]
-
-
-def _seen_in(body: RunImport) -> list[_Seen]:
-    return [_Seen(one.step, one.compute, reward_of(one)) for one in body.evaluations]
 
 
 def _go_on(session: Session, run: Run, body: RunImport, batch: Batch, now: datetime) -> int:
@@ -131,11 +117,11 @@ def _same(session: Session, body: RunImport, batch: Batch, digest: str) -> Run |
 def _reported(session: Session, body: RunImport, told: Sequence[ColumnElement[bool]]) -> Run | None:
     """The run that was reported here while it went on, and comes in as it goes out: files of curves have no steps."""
     last = body.evaluations[-1]
-    ends_so = Run.last_compute == last.compute, Run.last_reward == last.reward
+    ends_so = Run.last_compute == last.compute, Run.last_reward == reward_of(last)
     alike = session.scalars(select(Run).where(Run.import_digest.is_(None), *told, *ends_so).order_by(Run.id)).all()
     called = [run for run in alike if _is_called(run, body)]
     curves = validation_curves(session, [run.id for run in called])
-    curve = [(one.compute, one.reward) for one in body.evaluations]
+    curve = [(one.compute, reward_of(one)) for one in body.evaluations]
     return next((run for run in called if [(one.compute, one.reward) for one in curves[run.id]] == curve), None)
 
 

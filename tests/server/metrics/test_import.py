@@ -20,7 +20,7 @@ from server.runs.models import Run
 from server.settings import Settings
 from tests.conftest import Clock
 from tests.server.forecasts.seeds import make_run, sigmoid
-from tests.server.reporting import Headers, faults
+from tests.server.reporting import Headers, external_run, faults
 from tests.worker.refitting import forecasts
 from worker.refit import refit
 
@@ -112,6 +112,17 @@ def test_a_run_that_came_in_before_it_was_over_comes_in_again_with_the_rest(
         assert session.get_one(Run, run["id"]).dirty_at is not None, "it is fitted anew"
         new = make_run(session, task="gsm8k", compute_unit="GPU-hours")
         assert [len(one.points) for one in past_runs(session, new, [])] == [21]
+
+
+def test_a_run_that_was_reported_here_by_counts_comes_in_as_itself(
+    take, api: TestClient, headers: Headers, sessions: Sessions
+) -> None:
+    counted = [{"step": step, "compute": float(step), "counts": [step % 3, 2, 1], "samples": 4} for step in range(1, 7)]
+    run = external_run(api, headers, name="old", task="gsm8k")
+    assert run.send(1, *counted).status_code == 200
+    again = take(evaluations=counted)
+    assert (again.status_code, again.json()["id"], again.json()["was_there"]) == (200, run.run_id, True)
+    assert count(sessions, Run) == 1
 
 
 @pytest.mark.parametrize(
