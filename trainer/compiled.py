@@ -22,13 +22,17 @@ def serve(x: Tensor) -> bool:
 
 @cache
 def compiled(loop: Callable[..., None]) -> Callable[..., None]:
-    """The loop, compiled on its first call and kept on disk. It takes numpy arrays and numpy or Python numbers."""
+    """The loop, compiled on its first call and kept on disk where it can be. It takes numpy arrays, and numpy or Python
+    numbers."""
     numba = _numba()
     assert numba is not None, "asked for a compiled loop without having asked whether there are any"
     # Sums may be reordered, or they would run one number at a time. NaN and infinity keep their meaning.
-    made: Callable[..., None] = numba.njit(cache=True, error_model="numpy", fastmath={"contract", "reassoc", "nsz"})(
-        loop
-    )
+    options = {"error_model": "numpy", "fastmath": {"contract", "reassoc", "nsz"}}
+    made: Callable[..., None]
+    try:
+        made = numba.njit(cache=True, **options)(loop)
+    except RuntimeError:  # it can write to none of the folders that it knows: compiled anew by each job
+        made = numba.njit(**options)(loop)
     return made
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import zlib
 from collections.abc import Callable
@@ -9,7 +10,10 @@ from functools import cache
 from types import FunctionType
 from typing import Any, NamedTuple, cast
 
+log = logging.getLogger(__name__)
+
 _waiting: list[Callable[[], None]] = []
+_until: list[Callable[[], bool]] = []
 
 
 class _Made(NamedTuple):
@@ -20,25 +24,58 @@ class _Made(NamedTuple):
     sources: frozenset[str]
 
 
-@cache
 def compiled(loop: Callable[..., None], twin: Callable[..., None], *parts: Callable[..., Any]) -> Callable[..., Any]:
-    """The loop, compiled on its first call and kept on disk, or its numpy twin where numba is missing.
+    """The loop, compiled on its first call and kept on disk, or its numpy twin where numba is missing or nothing can be
+    kept: each process would compile for half a minute.
 
     numba is imported here, when a fit first needs it, and not with the package. It calls only compiled functions, so
     the functions that the loop itself calls, `parts`, are compiled and put in their place; each may call those before.
     A part of several loops is compiled once.
     """
+    return twin if _is_twins_turn() else _compiled(loop, twin, *parts)
+
+
+def twins_until(ready: Callable[[], bool]) -> None:
+    """Have numpy do the work until that holds: what another process compiles is not compiled here at the same time."""
+    _until[:] = [ready]
+
+
+def _is_twins_turn() -> bool:
+    if _until and _until[0]():
+        _until.clear()
+    return bool(_until)
+
+
+@cache
+def _compiled(loop: Callable[..., None], twin: Callable[..., None], *parts: Callable[..., Any]) -> Callable[..., Any]:
     try:
         import numba  # noqa: F401
     except ImportError:
         return twin
     if _waiting:
         _listen()
+    try:
+        return cast(Callable[..., Any], _chain(loop, *parts))
+    except RuntimeError:  # numba's, where it can write to none of the folders that it knows
+        _say_that_none_is_kept()
+        return twin
+
+
+@cache
+def _say_that_none_is_kept() -> None:
+    log.warning(
+        "fits run on numpy, several times slower: compiled loops cannot be kept, as this user may write neither beside "
+        "the package nor to a cache of its own; set NUMBA_CACHE_DIR to a folder that it may write to"
+    )
+
+
+def _chain(loop: Callable[..., None], *parts: Callable[..., Any]) -> Any:
+    """The loop, and before it its parts, ready to be compiled."""
     made: dict[str, _Made] = {}
     for function in cast(tuple[FunctionType, ...], (*parts, loop)):
         called = tuple(made[name] for name in function.__code__.co_names if name in made)
         made[function.__name__] = _made(function, called)
-    return cast(Callable[..., Any], made[loop.__name__].call)
+    return made[loop.__name__].call
 
 
 def when_compiling(tell: Callable[[], None]) -> None:

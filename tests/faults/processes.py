@@ -69,11 +69,12 @@ class Processes:
     home: Path
     _started: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
-    def worker(self, concurrency: int = 1, lease_s: float = 60) -> subprocess.Popen[bytes]:
-        """A Celery worker that consumes both queues. What one that is to be killed has claimed is free after `lease_s`;
-        for one that is to live, that is longer than a busy machine takes for a task."""
+    def worker(self, concurrency: int = 1, lease_s: float = 60, **more: str) -> subprocess.Popen[bytes]:
+        """A Celery worker that consumes both queues, with `more` in its environment. What one that is to be killed has
+        claimed is free after `lease_s`; for one that is to live, that is longer than a busy machine takes for a task.
+        """
         flags = f"--concurrency={concurrency}", "--without-mingle", "--without-gossip"
-        return self._celery("worker", *flags, FORECURVE_LEASE_S=str(lease_s))
+        return self._celery("worker", *flags, FORECURVE_LEASE_S=str(lease_s), **more)
 
     def scheduler(self) -> subprocess.Popen[bytes]:
         return self._celery("beat", "--pidfile=")

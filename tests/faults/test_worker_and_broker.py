@@ -6,7 +6,9 @@ Real Celery processes, a real Redis, real Postgres; Ray is the fake, so that sub
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from pathlib import Path
 
+import psutil
 import pytest
 from sqlalchemy import func, select, text, update
 
@@ -121,6 +123,25 @@ def test_a_worker_killed_in_the_middle_of_a_refit_leaves_it_to_another(processes
     with world.sessions() as session:
         newest = Forecast.run_id == run, Forecast.at_compute == 55.0
         assert session.scalar(select(func.count()).where(*newest)) == 1
+
+
+def test_a_fit_waits_for_no_compiler_and_compiles_nothing(processes: Processes, tmp_path: Path):
+    pytest.importorskip("numba")
+    world, kept = processes.world, tmp_path / "kept"
+    run = world.add_run(status="succeeded", attempt=1, budget_compute=60.0, dirty_at=world.now)
+    _evaluations_of(world, run)
+    worker = psutil.Process(processes.worker(NUMBA_CACHE_DIR=str(kept)).pid)  # of an installation that has none yet
+    eventually(lambda: _compiler_of(worker) is not None, 60, "it compiles", processes)
+    _compiler_of(worker).suspend()
+    with world.sessions.begin() as session:
+        enqueue(session, "worker.tasks.refit", run, not_before=world.now)
+    eventually(lambda: world.run(run).forecast_id is not None, 120, "it was fitted", processes)
+    assert not list(kept.rglob("*.nbi"))
+
+
+def _compiler_of(worker: psutil.Process) -> psutil.Process | None:
+    children = worker.children()
+    return next((child for child in children if "forecurve.science.warm_up" in str(child.cmdline())), None)
 
 
 def test_every_task_may_be_delivered_any_number_of_times(processes: Processes):

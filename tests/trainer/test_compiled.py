@@ -150,3 +150,15 @@ def test_the_engine_samples_the_same_log_probs_with_loops_and_without(monkeypatc
     for ours, theirs in zip(with_loops, sampled(), strict=True):
         assert (ours.tokens == theirs.tokens).all()
         np.testing.assert_allclose(ours.logprobs, theirs.logprobs, atol=1e-4)
+
+
+def test_where_nothing_compiled_can_be_kept_a_loop_is_compiled_all_the_same(monkeypatch):
+    pytest.importorskip("numba.core.caching")
+    monkeypatch.setattr("numba.core.caching.CacheImpl._locator_classes", [])  # as where no folder may be written to
+
+    def doubled(x):
+        x *= 2.0
+
+    numbers = torch.ones(3).numpy()
+    compiled.compiled(doubled)(numbers)
+    assert numbers.tolist() == [2.0, 2.0, 2.0]

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from forecurve.cli.given.before_fits import before_fits
 from forecurve.science import compiled, fit
 from forecurve.science.curves.noise import evaluation_clock
 from forecurve.science.curves.wandering import Hypotheses, NoiseHypothesis, Wandering
@@ -49,13 +45,11 @@ LOG_MID = np.linspace(-2.0, 6.0, 20).reshape(5, 4).T
 
 
 @pytest.fixture(params=["numba", "numpy"])
-def loops(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """With numba, and as where it is not installed."""
-    if request.param == "numpy":
-        monkeypatch.setitem(sys.modules, "numba", None)
-    compiled.compiled.cache_clear()
+def loops(request: pytest.FixtureRequest) -> Iterator[str]:
+    """With numba, and with numpy."""
+    compiled.twins_until(lambda: request.param == "numba")
     yield request.param
-    compiled.compiled.cache_clear()
+    compiled.twins_until(lambda: True)
 
 
 def _dense(h: int) -> np.ndarray:
@@ -94,20 +88,6 @@ def test_the_wandering_part_is_known_as_well_as_a_dense_regression_knows_it() ->
         dense, last = _dense(h), wandering_covariance(GUESSES[h], np.cumsum(TICKS), UNIT)[-1]
         gain = np.linalg.solve(dense, last)
         np.testing.assert_allclose(filtered.last[h], [ETA[h] - last @ gain, gain.sum(), gain @ REWARD], rtol=1e-8)
-
-
-def test_fits_are_the_same_with_and_without_numba(monkeypatch: pytest.MonkeyPatch) -> None:
-    curve = noisy_curve(seed=4)
-    for prior in ("none", "paper"):
-        fast = fit(curve, prior=prior)
-        with monkeypatch.context() as patch:
-            patch.setitem(sys.modules, "numba", None)
-            compiled.compiled.cache_clear()
-            slow = fit(curve, prior=prior)
-        compiled.compiled.cache_clear()
-        for name in ("A", "B", "C_mid", "R0"):
-            a, b = getattr(fast, name), getattr(slow, name)
-            assert (a.median, a.lower, a.upper) == pytest.approx((b.median, b.lower, b.upper), rel=1e-6)
 
 
 def test_nothing_carries_over_a_restart() -> None:
@@ -193,25 +173,6 @@ def _sums_of(lattice: Lattice, size: int) -> tuple[LatticeSums, np.ndarray, np.n
     return sums, filtered.sums, filtered.last
 
 
-def test_a_loop_whose_part_has_changed_in_another_file_is_compiled_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pytest.importorskip("numba")
-    monkeypatch.syspath_prepend(tmp_path)
-    (tmp_path / "a_loop.py").write_text("from a_part import part\n\ndef loop(out):\n    out[0] = part(out[0])\n")
-    found = []
-    for change in (1, 20):
-        (tmp_path / "a_part.py").write_text(f"def part(x):\n    return x + {change}.0\n")
-        for name in ("a_part", "a_loop"):
-            monkeypatch.delitem(sys.modules, name, raising=False)
-        importlib.invalidate_caches()
-        loop, part = importlib.import_module("a_loop").loop, importlib.import_module("a_part").part
-        out = np.zeros(1)
-        compiled.compiled(loop, loop, part)(out)
-        found.append(out[0])
-    assert found == [1.0, 20.0]
-
-
 @pytest.mark.usefixtures("loops")
 @pytest.mark.parametrize("sign", [-1.0, 0.0, 1.0])
 @pytest.mark.parametrize("falls", [False, True])
@@ -244,21 +205,3 @@ def test_an_extension_is_the_bounded_least_squares_of_its_columns(sign: float, f
         constant = setting.log_weights[h] - problem.filtered.sums[h, 3] / 2
         likelihoods.append(constant - setting.nu * np.log(setting.rate + least / 2))
     assert found.ratio / comparison.by_size / 2 + comparison.top == pytest.approx(max(likelihoods), abs=1e-4)
-
-
-def test_who_waits_for_a_loop_to_be_compiled_is_told_once(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    pytest.importorskip("numba.core.config")
-    monkeypatch.setattr("numba.core.config.CACHE_DIR", str(tmp_path))  # where no loop is kept yet
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-    before_fits()
-    for factor in (2.0, 3.0):
-        found = np.zeros(1)
-
-        def loop(value: float, found: np.ndarray) -> None:
-            found[0] = 2.0 * value
-
-        compiled.compiled(loop, loop)(factor, found)
-        assert found[0] == 2.0 * factor
-    assert capsys.readouterr().err.count("Compiling the loops of the fit") == 1
