@@ -1,64 +1,129 @@
-"""Loops compiled by numba where it is installed; numpy does the same work, some ten times slower, where it is not."""
+"""Loops compiled by numba where it is installed; numpy does the same work, several times slower, where it is not.
+
+kept on disk                            compiled, within a second or two
+not yet, and PATIENCE_S not used up     numpy: who fits a curve or two waits for no compiler
+not yet, and used up                    compiled, and kept
+nothing can be kept, or no numba        numpy
+"""
 
 from __future__ import annotations
 
 import logging
 import os
+import time
 import zlib
 from collections.abc import Callable
-from functools import cache
+from dataclasses import dataclass
+from functools import cache, cached_property
+from pathlib import Path
 from types import FunctionType
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 log = logging.getLogger(__name__)
 
+PATIENCE_S = 30.0
+"""How long numpy works for loops that are not on disk: about as long as it takes to compile them, so that whoever
+compiles in the end has waited for twice of that at most."""
+
+Loop = Callable[..., None]
+
+
+@dataclass
+class _Turn:
+    """Whose turn it is in this process: `numpy_s` it has worked for already, and `ready` ends its turn, if any."""
+
+    numpy_s: float = 0.0
+    patience_s: float = PATIENCE_S
+    ready: Callable[[], bool] | None = None
+
+    def is_of_another(self) -> bool:
+        """Whether another process compiles."""
+        if self.ready is not None and self.ready():
+            self.ready = None
+        return self.ready is not None
+
+    def is_over(self) -> bool:
+        return self.numpy_s >= self.patience_s
+
+
+_turn = _Turn()
 _waiting: list[Callable[[], None]] = []
-_until: list[Callable[[], bool]] = []
 
 
-class _Made(NamedTuple):
-    """A compiled function, its name and the files in which it and what it calls are written."""
-
-    call: Any
-    name: str
-    sources: frozenset[str]
-
-
-def compiled(loop: Callable[..., None], twin: Callable[..., None], *parts: Callable[..., Any]) -> Callable[..., Any]:
-    """The loop, compiled on its first call and kept on disk, or its numpy twin where numba is missing or nothing can be
-    kept: each process would compile for half a minute.
+def compiled(loop: Loop, twin: Loop, *parts: Callable[..., Any]) -> Loop:
+    """The loop, compiled, or its numpy twin; which one, the module says.
 
     numba is imported here, when a fit first needs it, and not with the package. It calls only compiled functions, so
     the functions that the loop itself calls, `parts`, are compiled and put in their place; each may call those before.
     A part of several loops is compiled once.
     """
-    return twin if _is_twins_turn() else _compiled(loop, twin, *parts)
+    if _turn.is_of_another():
+        return twin
+    made = _compiled(loop, *parts)
+    if made is None:
+        return twin
+    return made.call if made.is_kept or _turn.is_over() else _timed(twin)
 
 
 def twins_until(ready: Callable[[], bool]) -> None:
     """Have numpy do the work until that holds: what another process compiles is not compiled here at the same time."""
-    _until[:] = [ready]
+    _turn.ready = ready
 
 
-def _is_twins_turn() -> bool:
-    if _until and _until[0]():
-        _until.clear()
-    return bool(_until)
+def compile_at_once() -> None:
+    """Have loops that are not on disk compiled when they are first called, whatever it takes."""
+    _turn.patience_s = 0.0
+
+
+def seconds_of_numpy() -> float:
+    """How long numpy has worked in this process for loops that compiling would have kept."""
+    return _turn.numpy_s
+
+
+def when_compiling(tell: Callable[[], None]) -> None:
+    """Have that called once, when the first loop is compiled."""
+    _waiting.append(tell)
 
 
 @cache
-def _compiled(loop: Callable[..., None], twin: Callable[..., None], *parts: Callable[..., Any]) -> Callable[..., Any]:
+def _timed(twin: Loop) -> Loop:
+    def run(*given: Any) -> None:
+        began = time.perf_counter()
+        twin(*given)
+        _turn.numpy_s += time.perf_counter() - began
+
+    return run
+
+
+@dataclass(frozen=True)
+class _Made:
+    """A function for numba, its name, and the files in which it and what it calls are written."""
+
+    call: Any
+    name: str
+    sources: frozenset[str]
+
+    @cached_property
+    def is_kept(self) -> bool:
+        """Whether it lies compiled on disk when it is first asked for; what it calls is in it."""
+        kept = Path(self.call.stats.cache_path).glob(f"*.{self.call.py_func.__qualname__}-*.nbi")
+        return any(True for _ in kept)
+
+
+@cache
+def _compiled(loop: Callable[..., None], *parts: Callable[..., Any]) -> _Made | None:
+    """What numba makes of it; None where it is missing, or can write to none of the folders that it knows."""
     try:
         import numba  # noqa: F401
     except ImportError:
-        return twin
+        return None
     if _waiting:
         _listen()
     try:
-        return cast(Callable[..., Any], _chain(loop, *parts))
-    except RuntimeError:  # numba's, where it can write to none of the folders that it knows
+        return _chain(loop, *parts)
+    except RuntimeError:
         _say_that_none_is_kept()
-        return twin
+        return None
 
 
 @cache
@@ -69,18 +134,13 @@ def _say_that_none_is_kept() -> None:
     )
 
 
-def _chain(loop: Callable[..., None], *parts: Callable[..., Any]) -> Any:
-    """The loop, and before it its parts, ready to be compiled."""
+def _chain(loop: Callable[..., None], *parts: Callable[..., Any]) -> _Made:
+    """The loop, and before it its parts, ready to be compiled when they are called."""
     made: dict[str, _Made] = {}
     for function in cast(tuple[FunctionType, ...], (*parts, loop)):
         called = tuple(made[name] for name in function.__code__.co_names if name in made)
         made[function.__name__] = _made(function, called)
-    return made[loop.__name__].call
-
-
-def when_compiling(tell: Callable[[], None]) -> None:
-    """Have that called once, when the first loop is compiled: an installation's first fit waits for it."""
-    _waiting.append(tell)
+    return made[loop.__name__]
 
 
 @cache
@@ -97,7 +157,7 @@ def _bound(function: FunctionType, names: dict[str, Any], stamp: str) -> Functio
     """The function with some of its global names replaced, and a stamp on the name by which it is kept on disk."""
     known = {**function.__globals__, **names}
     bound = FunctionType(function.__code__, known, function.__name__, function.__defaults__)
-    bound.__module__, bound.__qualname__ = function.__module__, f"{function.__qualname__}_{stamp}"
+    bound.__module__, bound.__qualname__ = function.__module__, f"{function.__name__}_{stamp}"
     return bound
 
 

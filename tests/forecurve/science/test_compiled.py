@@ -6,6 +6,7 @@ import importlib
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -17,12 +18,39 @@ from forecurve.science import compiled, fit
 from .synthetic import noisy_curve
 
 
-def doubled(value: float, found: np.ndarray) -> None:
-    found[0] = 2.0 * value
+@pytest.fixture(autouse=True)
+def turn(monkeypatch: pytest.MonkeyPatch) -> compiled._Turn:
+    """As in a process that has just begun."""
+    monkeypatch.setattr(compiled, "_turn", turn := compiled._Turn())
+    return turn
 
 
-def doubled_by_numpy(value: float, found: np.ndarray) -> None:
-    found[0] = 2.0 * value
+@pytest.fixture
+def none_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """Where compiled loops are to be kept, of an installation that has none yet."""
+    pytest.importorskip("numba.core.config")
+    monkeypatch.setattr("numba.core.config.CACHE_DIR", str(tmp_path))
+    return tmp_path
+
+
+def a_loop() -> Callable[[np.ndarray], None]:
+    """Another one each time: of a process that has not seen it."""
+
+    def loop(found: np.ndarray) -> None:
+        found[0] += 1.0
+
+    return loop
+
+
+def twin(found: np.ndarray) -> None:
+    """Another sum than that of the loop, so that it is seen which one worked."""
+    found[0] += 100.0
+
+
+def work(loop: Callable[[np.ndarray], None]) -> float:
+    found = np.zeros(1)
+    compiled.compiled(loop, twin)(found)
+    return float(found[0])
 
 
 def test_fits_are_the_same_with_and_without_numba(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -58,33 +86,47 @@ def test_a_loop_whose_part_has_changed_in_another_file_is_compiled_again(
     assert found == [1.0, 20.0]
 
 
+@pytest.mark.usefixtures("none_kept")
 def test_who_waits_for_a_loop_to_be_compiled_is_told_once(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    pytest.importorskip("numba.core.config")
-    monkeypatch.setattr("numba.core.config.CACHE_DIR", str(tmp_path))  # where no loop is kept yet
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     before_fits()
-    for factor in (2.0, 3.0):
-        found = np.zeros(1)
-
-        def loop(value: float, found: np.ndarray) -> None:
-            found[0] = 2.0 * value
-
-        compiled.compiled(loop, loop)(factor, found)
-        assert found[0] == 2.0 * factor
+    compiled.compile_at_once()
+    assert [work(a_loop()), work(a_loop())] == [1.0, 1.0]
     assert capsys.readouterr().err.count("Compiling the loops of the fit") == 1
 
 
+def test_numpy_works_for_what_is_not_kept_for_as_long_as_compiling_takes(none_kept: Path, turn: compiled._Turn) -> None:
+    loop = a_loop()
+    assert work(loop) == 100.0
+    assert 0 < compiled.seconds_of_numpy() < 1
+    assert not list(none_kept.rglob("*.nbi"))
+    turn.numpy_s = compiled.PATIENCE_S - 1e-9
+    assert [work(loop), work(loop)] == [100.0, 1.0]
+    assert list(none_kept.rglob("*.nbi"))
+
+
+@pytest.mark.usefixtures("none_kept")
+def test_what_is_kept_is_taken_at_once(turn: compiled._Turn) -> None:
+    compiled.compile_at_once()
+    work(a_loop())
+    turn.patience_s = compiled.PATIENCE_S
+    assert work(a_loop()) == 1.0
+    assert compiled.seconds_of_numpy() == 0.0
+
+
+@pytest.mark.usefixtures("none_kept")
 def test_numpy_does_the_work_until_another_process_has_compiled() -> None:
-    pytest.importorskip("numba")
+    compiled.compile_at_once()
     ready: list[bool] = []
     compiled.twins_until(lambda: bool(ready))
-    assert compiled.compiled(doubled, doubled_by_numpy) is doubled_by_numpy
+    assert work(a_loop()) == 100.0
+    assert compiled.seconds_of_numpy() == 0.0, "it does not wait in vain"
     ready.append(True)
-    assert compiled.compiled(doubled, doubled_by_numpy) is not doubled_by_numpy
+    assert work(a_loop()) == 1.0
     ready.clear()
-    assert compiled.compiled(doubled, doubled_by_numpy) is not doubled_by_numpy, "it is asked no more"
+    assert work(a_loop()) == 1.0, "it is asked no more"
 
 
 def test_where_nothing_compiled_can_be_kept_numpy_does_the_work_and_it_is_said_once(tmp_path: Path) -> None:
