@@ -7,9 +7,9 @@ time at most.
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from time import monotonic
 
 from sqlalchemy import ColumnElement, Select, and_, func, or_, select
 from sqlalchemy.orm import Session
@@ -55,12 +55,12 @@ def read_logs(context: Context, now: datetime) -> int:
     A log that cannot be had holds up no other. Where the cluster is away the pass ends, and all that are due rest: one
     try after another would keep this process from its other work for as long.
     """
-    began = time.monotonic()
+    began = monotonic()
     with transaction(context.sessions) as session:
         due = find_due(session, now)
     read = 0
     for at, one in enumerate(due):
-        if time.monotonic() - began > _PASS_S:
+        if monotonic() - began > _PASS_S:
             break
         try:
             read += _read(context, one)
@@ -128,9 +128,9 @@ def _read(context: Context, due: Due) -> bool:
     Raises:
         Away: the cluster does not answer.
     """
-    began = time.monotonic()
+    began = monotonic()
     log = context.executor.log(due.reference)
-    took_s = time.monotonic() - began
+    took_s = monotonic() - began
     with transaction(context.sessions) as session:
         note_read(session, [due.attempt_id], context.clock(), took_s)
         if log is not None:

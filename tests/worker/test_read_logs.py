@@ -48,7 +48,7 @@ def test_a_log_is_read_once_and_then_as_often_as_somebody_looks(world: World) ->
 def test_a_log_that_takes_long_is_read_more_seldom(world: World, monkeypatch) -> None:
     run = world.running()
     clock = iter([0.0, 0.0, 0.0, 3.0])  # of the pass, its first look at the time, and around the read
-    monkeypatch.setattr("worker.read_logs.time.monotonic", lambda: next(clock, 3.0))
+    monkeypatch.setattr("worker.read_logs.monotonic", lambda: next(clock, 3.0))
     look(world, run)
     read(world)
     for seconds in (2, 20, 20):

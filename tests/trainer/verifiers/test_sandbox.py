@@ -121,7 +121,8 @@ def test_the_kernel_sends_no_signals_for_a_program_either():
 
 @pytest.mark.skipif(LANDLOCK_ABI < 6, reason="this kernel has no Landlock that keeps signals in")
 def test_where_the_kernel_can_it_keeps_signals_in_without_the_filter_too():
-    tries = "import ctypes, os\nfrom trainer.verifiers import confined\nconfined.hide_files(ctypes.CDLL(None), [])\n"
+    tries = "import ctypes, os\nfrom trainer.verifiers import confined\nlibc = ctypes.CDLL(None, use_errno=True)\n"
+    tries += "confined.give_up_privileges(libc)\nconfined.hide_files(libc, [])\n"
     ran = subprocess.run(
         [sys.executable, "-c", tries + attempt("os.kill(os.getppid(), 0)")], check=True, capture_output=True, text=True
     )
