@@ -14,6 +14,8 @@ from ..errors import BAD_INPUT, CliError
 from .files import read_json
 from .layout import Layout
 
+_NOT_IN_PATHS = ('"', "$", "`", "\\", "\n", "\r")
+
 
 class CannotStart(CliError):
     """The service cannot be started; the text says why and the way out."""
@@ -61,6 +63,7 @@ class UpOptions:
 def check(options: UpOptions, layout: Layout) -> None:
     """Raise CannotStart when the secrets cannot be read, or when other machines would be let in without that being
     meant, or without a token."""
+    _check_path(layout)
     _check_secrets(layout)
     if options.is_local:
         return
@@ -70,6 +73,16 @@ def check(options: UpOptions, layout: Layout) -> None:
     if "admin_token" not in read_json(layout.secrets) and not os.environ.get("FORECURVE_TOKEN"):
         first = "start it once without --host, so that its admin token is minted while only this machine can reach it"
         raise not_allowed(f"{refusal}, and no token exists yet in {layout.data_dir}; {first}")
+
+
+def _check_path(layout: Layout) -> None:
+    """PostgreSQL's own start command has the path between double quotes, for a shell."""
+    found = [sign for sign in _NOT_IN_PATHS if sign in str(layout.postgres)]
+    if found and not os.environ.get("DATABASE_URL"):
+        told = (
+            f"--data-dir: {layout.data_dir} has {' '.join(map(repr, found))} in it, which PostgreSQL cannot start with"
+        )
+        raise not_allowed(f"{told}; name another folder")
 
 
 def _check_secrets(layout: Layout) -> None:

