@@ -92,12 +92,15 @@ def ray_binary() -> str:
     """The command that starts Ray: the one beside this Python, else the one on the PATH.
 
     Raises:
-        CannotStart: there is none.
+        CannotStart: there is none, or its path has blanks, which Ray leaves to a shell when it starts its parts.
     """
     beside = Path(sys.executable).parent / "ray"
     found = str(beside) if beside.exists() else shutil.which("ray")
     if found is None:
         raise CannotStart("there is no command `ray`: pip install 'forecurve[all]', or start --without-ray")
+    if len(found.split()) > 1:
+        way_out = "install into a virtual environment elsewhere, or start --without-ray"
+        raise CannotStart(f"Ray does not start from a path with blanks, and it is at {found}; {way_out}")
     return found
 
 

@@ -379,6 +379,20 @@ def test_an_up_without_a_ray_that_could_be_started_says_how_to_do_without(
     assert "Stopping" not in told.err
 
 
+def test_an_up_whose_ray_has_blanks_in_its_path_starts_nothing(
+    tmp_path: Path, forecurve: Forecurve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ray = tmp_path / "my project" / "ray"
+    ray.parent.mkdir()
+    ray.touch()
+    monkeypatch.setattr(sys, "executable", str(ray.with_name("python")))
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    told = forecurve("up", "--data-dir", tmp_path / "d", "--port", "0")
+    assert told.code == 1
+    assert f"forecurve: Ray does not start from a path with blanks, and it is at {ray}; install into" in told.err
+    assert "Stopping" not in told.err
+
+
 def test_a_stop_while_starting_ends_cleanly(tmp_path: Path) -> None:
     from .services import UpProcess, processes_of
 
