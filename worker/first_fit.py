@@ -38,6 +38,7 @@ class WarmUp(bootsteps.StartStopStep):  # type: ignore[misc]
         Thread(target=self._note_end, args=(self.process,), daemon=True).start()
 
     def stop(self, parent: Any) -> None:
+        self._ended[0] = 1
         if self.process is not None:
             self.process.kill()
 
@@ -46,7 +47,7 @@ class WarmUp(bootsteps.StartStopStep):  # type: ignore[misc]
     def _note_end(self, process: subprocess.Popen[bytes]) -> None:
         """However it ended: what could not be compiled there fails in a fit, and is told as its failure."""
         status = process.wait()
-        if status:
+        if status and not self._ended[0]:
             log.warning("compiling what fits run on ended with status %d", status)
         self._ended[0] = 1
 

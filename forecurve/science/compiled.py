@@ -3,7 +3,7 @@
 kept on disk                            compiled, within a second or two
 not yet, and PATIENCE_S not used up     numpy: who fits a curve or two waits for no compiler
 not yet, and used up                    compiled, and kept
-nothing can be kept, or no numba        numpy
+nothing can be kept, or no numba        numpy, and so where numba is told not to compile
 """
 
 from __future__ import annotations
@@ -112,10 +112,13 @@ class _Made:
 
 @cache
 def _compiled(loop: Callable[..., None], *parts: Callable[..., Any]) -> _Made | None:
-    """What numba makes of it; None where it is missing, or can write to none of the folders that it knows."""
+    """What numba makes of it; None where it is missing, compiles nothing (NUMBA_DISABLE_JIT), or can write to none of
+    the folders that it knows."""
     try:
-        import numba  # noqa: F401
+        from numba import config
     except ImportError:
+        return None
+    if config.DISABLE_JIT:  # type: ignore[attr-defined]  # numba's own way of having settings
         return None
     if _waiting:
         _listen()

@@ -77,12 +77,10 @@ def check(options: UpOptions, layout: Layout) -> None:
 
 def _check_path(layout: Layout) -> None:
     """PostgreSQL's own start command has the path between double quotes, for a shell."""
-    found = [sign for sign in _NOT_IN_PATHS if sign in str(layout.postgres)]
+    found = " ".join(repr(sign) for sign in _NOT_IN_PATHS if sign in str(layout.postgres))
     if found and not os.environ.get("DATABASE_URL"):
-        told = (
-            f"--data-dir: {layout.data_dir} has {' '.join(map(repr, found))} in it, which PostgreSQL cannot start with"
-        )
-        raise not_allowed(f"{told}; name another folder")
+        refusal = f"--data-dir: {layout.data_dir} has {found} in it"
+        raise not_allowed(f"{refusal}, which PostgreSQL cannot start with; name another folder")
 
 
 def _check_secrets(layout: Layout) -> None:

@@ -38,6 +38,7 @@ idle_in_transaction_session_timeout = '60s'
 """
 
 START_S = 10.0
+"""How long its start command waits; a server that recovers from a crash may take longer."""
 
 
 class PostgresPart:

@@ -116,6 +116,13 @@ def test_what_is_kept_is_taken_at_once(turn: compiled._Turn) -> None:
     assert compiled.seconds_of_numpy() == 0.0
 
 
+def test_numpy_does_the_work_where_numba_is_told_not_to_compile(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("numba.core.config")
+    monkeypatch.setattr("numba.core.config.DISABLE_JIT", 1)
+    compiled.compile_at_once()
+    assert work(a_loop()) == 100.0
+
+
 @pytest.mark.usefixtures("none_kept")
 def test_numpy_does_the_work_until_another_process_has_compiled() -> None:
     compiled.compile_at_once()
