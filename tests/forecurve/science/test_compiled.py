@@ -54,6 +54,7 @@ def work(loop: Callable[[np.ndarray], None]) -> float:
 
 
 def test_fits_are_the_same_with_and_without_numba(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled.compile_at_once()
     curve = noisy_curve(seed=4)
     for prior in ("none", "paper"):
         fast = fit(curve, prior=prior)
@@ -61,6 +62,7 @@ def test_fits_are_the_same_with_and_without_numba(monkeypatch: pytest.MonkeyPatc
             patch.setitem(sys.modules, "numba", None)
             compiled._compiled.cache_clear()
             slow = fit(curve, prior=prior)
+            assert compiled.compiled(work, twin) is twin
         compiled._compiled.cache_clear()
         for name in ("A", "B", "C_mid", "R0"):
             a, b = getattr(fast, name), getattr(slow, name)
@@ -71,6 +73,7 @@ def test_a_loop_whose_part_has_changed_in_another_file_is_compiled_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("numba")
+    compiled.compile_at_once()
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "a_loop.py").write_text("from a_part import part\n\ndef loop(out):\n    out[0] = part(out[0])\n")
     found = []
@@ -81,7 +84,7 @@ def test_a_loop_whose_part_has_changed_in_another_file_is_compiled_again(
         importlib.invalidate_caches()
         loop, part = importlib.import_module("a_loop").loop, importlib.import_module("a_part").part
         out = np.zeros(1)
-        compiled.compiled(loop, loop, part)(out)
+        compiled.compiled(loop, twin, part)(out)
         found.append(out[0])
     assert found == [1.0, 20.0]
 
