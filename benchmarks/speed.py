@@ -21,6 +21,7 @@ import common
 import numpy as np
 
 from forecurve.science import Curve, fit, least_squares, paper_fit
+from forecurve.science.warm_up import warm_up
 
 PAPER = "paper's procedure, 7,100 curve_fit"
 R0_FIXED = "point fit, converged (least_squares, R0 fixed)"
@@ -42,6 +43,7 @@ def main() -> None:
     parser = common.parser(__doc__, runs=5)
     parser.add_argument("--points", type=int, default=100)
     options = parser.parse_args()
+    warm_up()
     curve = _curve(0, options.points, 16_000.0)
     rounds = [_round(curve) for _ in range(options.runs)]
     rows = [_row(name, asked, rounds) for name, asked in ASKED.items()]
