@@ -107,11 +107,11 @@ class _Made:
     def is_kept(self) -> bool:
         """Whether it lies compiled on disk when it is first asked for; what it calls is in it."""
         kept = Path(self.call.stats.cache_path).glob(f"*.{self.call.py_func.__qualname__}-*.nbi")
-        return any(True for _ in kept)
+        return next(kept, None) is not None
 
 
 @cache
-def _compiled(loop: Callable[..., None], *parts: Callable[..., Any]) -> _Made | None:
+def _compiled(loop: Loop, *parts: Callable[..., Any]) -> _Made | None:
     """What numba makes of it; None where it is missing, compiles nothing (NUMBA_DISABLE_JIT), or can write to none of
     the folders that it knows."""
     try:
@@ -137,7 +137,7 @@ def _say_that_none_is_kept() -> None:
     )
 
 
-def _chain(loop: Callable[..., None], *parts: Callable[..., Any]) -> _Made:
+def _chain(loop: Loop, *parts: Callable[..., Any]) -> _Made:
     """The loop, and before it its parts, ready to be compiled when they are called."""
     made: dict[str, _Made] = {}
     for function in cast(tuple[FunctionType, ...], (*parts, loop)):

@@ -53,9 +53,7 @@ def import_run(session: Session, body: RunImport, *, actor: str, now: datetime) 
     in_order = sorted(body.evaluations, key=lambda one: one.step)
     body, batch = body.model_copy(update={"evaluations": in_order}), Batch(attempt=1, seq=1, evaluations=in_order)
     digest = digest_of(body)
-    kind = json.dumps(
-        [body.task, body.seed, body.compute_unit]
-    )  # of what may be the same run: of two at once one waits
+    kind = json.dumps([body.task, body.seed, body.compute_unit])  # what may be one run has in common: one waits
     session.execute(select(func.pg_advisory_xact_lock(func.hashtextextended(kind, 0))))
     there = _same(session, body, batch, digest)
     if there is not None:

