@@ -26,24 +26,30 @@ if TYPE_CHECKING:
     from .fit import Fit
 
 LAST = 3
+_NEARLY_ALL = 0.1  # what is left of the reward of three evaluations before, at most
+_FOR_GOOD = 0.5
 
 
-def p_lasts(lasted: float, rest: float) -> float:
+def p_lasts(lasted: float, rest: float, for_good: float = 0.0) -> float:
     """P(a state that has lasted so long outlasts the rest), for a duration of unknown scale.
 
-    >>> p_lasts(9.0, 1.0)
-    0.9
+    Args:
+        lasted, rest: in one unit.
+        for_good: P(it never ends), beforehand.
+
+    >>> p_lasts(9.0, 1.0), p_lasts(1.0, 9.0, for_good=0.5)
+    (0.9, 0.55)
     """
-    return lasted / (lasted + rest) if lasted > 0 else 0.0
+    return for_good + (1 - for_good) * (lasted / (lasted + rest) if lasted > 0 else 0.0)
 
 
-def sure_from(since: float, end: float, sure: float) -> float:
-    """The compute from which a state that began at `since` is so sure to last to the end.
+def sure_from(since: float, end: float, sure: float, for_good: float = 0.0) -> float:
+    """The compute from which a state that began at `since` is so sure to last to the end; `for_good` as in `p_lasts`.
 
-    >>> sure_from(2.0, 12.0, 0.9)
-    11.0
+    >>> sure_from(2.0, 12.0, 0.9), sure_from(2.0, 12.0, 0.9, for_good=0.5)
+    (11.0, 10.0)
     """
-    return since + sure * (end - since)
+    return since + max(sure - for_good, 0.0) / (1 - for_good) * (end - since)
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,6 +83,14 @@ class Change:
         from .fit import fit
 
         return fit(self.curve.until(self.since), prior=self.prior) if self.before >= MIN_POINTS else None
+
+    @property
+    def for_good(self) -> float:
+        """P(what came after it stays to the end, however long that is), beforehand: half where nearly all reward was
+        lost."""
+        parts = np.split(self.curve.reward - self.curve.bounds[0], [self.before])
+        had, left = (float(part[-LAST:].mean()) for part in parts)
+        return _FOR_GOOD if left <= _NEARLY_ALL * had else 0.0
 
     @property
     def before(self) -> int:

@@ -128,7 +128,8 @@ def _after_change(fit: Fit, x: FloatArray, change: Change, whole: FloatArray) ->
     A fall that goes on lasts at its last evaluations. Where it has fewer than 3 yet, their mean is the level that may
     last, and the evaluations before it, or all where these are fewer than 3 too, say where the run was going.
     """
-    lasts = p_lasts(fit.curve.now - change.since, max(float(x.mean()) - fit.curve.now, 0.0))
+    rest = max(float(x.mean()) - fit.curve.now, 0.0)
+    lasts = p_lasts(fit.curve.now - change.since, rest, change.for_good)
     if change.later is not None and falls_on(change.later):
         level, variance = change.last_level()
         return _mixed(level + np.sqrt(variance / LAST) * normals(Axis.NOISE, len(whole)), whole, lasts)
