@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
@@ -25,6 +26,8 @@ MOST_IN_A_LINE = 4 << 20
 """Characters. A file without ends of lines would be read into memory as its first one."""
 MOST_JSON_BYTES = 256 << 20
 """Of a document, which is in memory as a whole, some ten times as large."""
+_NAMED_DELIMITER = re.compile(r'"?sep=(?P<sign>[,;|\t])"?', re.IGNORECASE)
+_NAMED = re.compile(r"sep=[,;|\t]?", re.IGNORECASE)  # the same as a cell
 Row = tuple[str, dict[str, Any]]  # where it stands, and its columns
 
 
@@ -56,8 +59,8 @@ def _csv_rows(path: Path) -> Iterator[Row]:
     with path.open(newline="", encoding="utf-8-sig") as stream:
         lines = CsvLines(lines_of(stream), delimiter_of(stream))
         reader = csv.DictReader(lines, skipinitialspace=True, delimiter=lines.delimiter)
-        while reader.fieldnames is not None and not any(name.strip() for name in reader.fieldnames):
-            reader.fieldnames = None  # a blank line: the header is behind it
+        while reader.fieldnames is not None and is_before_header(reader.fieldnames):
+            reader.fieldnames = None
         reader.fieldnames = [column_of(name) for name in reader.fieldnames or []]
         lines.check_row()
         check_once(reader.fieldnames)
@@ -124,14 +127,34 @@ def lines_of(stream: TextIO) -> Iterator[str]:
 def delimiter_of(stream: TextIO) -> str:
     """What stands between the cells of a CSV file: a spreadsheet copies tabs, and in some countries saves semicolons.
 
-    It is known by the header, the first line that is not blank; the stream is at its beginning before and after.
+    It is known by the first line that is not blank, the header or one that names it. The stream is at its beginning
+    before and after.
     """
     header = next((line for line in iter(partial(stream.readline, MOST_IN_A_LINE), "") if line.strip()), "")
     stream.seek(0)
+    named = named_delimiter(header)
+    if named is not None:
+        return named
     for sign in "\t;":
         if set(REQUIRED) <= {column_of(name.strip().strip('"')) for name in header.split(sign)}:
             return sign
     return ","
+
+
+def named_delimiter(line: str) -> str | None:
+    r"""What a first line names as the delimiter, as spreadsheets write and read it; None of any other line.
+
+    >>> named_delimiter("sep=;\r\n"), named_delimiter("series,compute,reward")
+    (';', None)
+    """
+    named = _NAMED_DELIMITER.fullmatch(line.strip("\r\n "))
+    return None if named is None else named["sign"]
+
+
+def is_before_header(cells: Sequence[str]) -> bool:
+    """Whether a line is blank, or names the delimiter."""
+    told = [cell.strip() for cell in cells if cell.strip()]
+    return not told or (len(told) == 1 and _NAMED.fullmatch(told[0]) is not None)
 
 
 def _jsonl_rows(path: Path) -> Iterator[Row]:

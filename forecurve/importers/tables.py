@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from forecurve.curve_cells import CurveFileError, as_people_write
-from forecurve.curve_formats import CsvLines
+from forecurve.curve_formats import CsvLines, is_before_header, named_delimiter
 from forecurve.parquet_files import batches, parquet_file, refuse_large, rows_in, single
 from forecurve.science.checks import short
 from forecurve.signs import visible
@@ -40,12 +40,17 @@ class Sheet:
 def sheet_of(path: Path, text: str, *, growing: bool = False) -> Sheet:
     """A CSV file, whose cells are parted by commas, semicolons or tabs. CurveFileError names a line that is none.
     `growing`: as in `CsvLines`."""
-    physical = CsvLines(io.StringIO(text, newline=""), _delimiter(text), file=f"{path.name}, ", growing=growing)
+    named = named_delimiter(text.partition("\n")[0])
+    sign = named or _delimiter(text)
+    physical = CsvLines(io.StringIO(text, newline=""), sign, file=f"{path.name}, ", growing=growing)
     reader = csv.reader(physical, skipinitialspace=True, delimiter=physical.delimiter)
     lines: Lines = []
     told = 0
     try:
-        header = [visible(name.strip()) for name in next(reader, [])]
+        names = next(reader, [])
+        if named is not None and is_before_header(names):
+            names = next(reader, [])
+        header = [visible(name.strip()) for name in names]
         physical.check_row()
         for cells in reader:
             physical.check_row()

@@ -93,6 +93,16 @@ def test_blank_lines_before_the_header_are_no_trouble(tmp_path: Path, before: st
     assert [curve.name for curve in read_curves(_csv(tmp_path, before + rows))] == ["a"]
 
 
+@pytest.mark.parametrize("sign", [",", ";", "|", "\t"])
+@pytest.mark.parametrize("line", ["sep={}\n", "\ufeffSEP={}\r\n", '"sep={}"\n'])
+def test_a_first_line_may_name_what_stands_between_cells(tmp_path: Path, line: str, sign: str) -> None:
+    rows = "series,compute,reward\na,1,0.1\na,2,0.2\na,3,0.3\n".replace(",", sign)
+    (curve,) = read_curves(_csv(tmp_path, line.format(sign) + rows))
+    assert (curve.name, curve.reward.tolist()) == ("a", [0.1, 0.2, 0.3])
+    with pytest.raises(CurveFileError, match="compute at line 6: a number is needed, got 'x'"):
+        read_curves(_csv(tmp_path, line.format(sign) + rows + sign.join(["a", "x", "0.4"])))
+
+
 @pytest.mark.parametrize("sign", [";", "\t"])
 def test_cells_may_stand_between_semicolons_or_tabs(tmp_path: Path, sign: str) -> None:
     text = '\ufeff"Series",note,compute,reward,prompts\n"a, lr=1e-4",x,1,0.1,\n"a, lr=1e-4",,2,0.2,64\n'
