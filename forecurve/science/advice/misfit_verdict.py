@@ -44,7 +44,8 @@ def _fallen(case: Case, found: Misfit) -> Said:
         return "stop", f"{fell}, and the budget is spent; {_way_back(case, found)}."
     if _surely_over(case):
         return "stop", f"{fell}, and {_little(case)}; {_way_back(case, found)}."
-    return "undecided", f"{fell}: it may recover. {_way_back(case, found).capitalize()}, or {_wait(case)}."
+    stays = f"{share_text(case.p_stays)} that it stays so to {case.where}"
+    return "undecided", f"{fell}: it may recover ({stays}). {_way_back(case, found).capitalize()}, or {_wait(case)}."
 
 
 def _way_back(case: Case, found: Misfit) -> str:

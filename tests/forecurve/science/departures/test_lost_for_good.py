@@ -37,11 +37,13 @@ def test_a_run_that_has_just_fallen_to_something_is_expected_between_there_and_w
 
 @pytest.mark.parametrize(("to", "for_good"), [(0.0, 0.5), (0.03, 0.5), (0.25, 0.0)])
 def test_advice_waits_for_as_long_as_a_loss_leaves_it_in_doubt(to: float, for_good: float) -> None:
-    numbers = advise(_fallen(to, 200.0), budget=BUDGET).numbers
+    advice = advise(_fallen(to, 200.0), budget=BUDGET)
+    numbers = advice.numbers
     since = numbers["since"]
     lasted = (200 - since) / (BUDGET - since)
     assert since == pytest.approx(FELL_AT, abs=10)
     assert numbers["p_stays"] == pytest.approx(for_good + (1 - for_good) * lasted)
+    assert f"it may recover ({100 * numbers['p_stays']:.0f} % that it stays so to 300 steps)" in advice.reason
     at_decision = (numbers["decide_at"] - since) / (BUDGET - since)
     assert for_good + (1 - for_good) * at_decision == pytest.approx(0.9)
 
