@@ -27,7 +27,6 @@ MOST_IN_A_LINE = 4 << 20
 MOST_JSON_BYTES = 256 << 20
 """Of a document, which is in memory as a whole, some ten times as large."""
 _NAMED_DELIMITER = re.compile(r'"?sep=(?P<sign>[,;|\t])"?', re.IGNORECASE)
-_NAMED = re.compile(r"sep=[,;|\t]?", re.IGNORECASE)  # the same as a cell
 Row = tuple[str, dict[str, Any]]  # where it stands, and its columns
 
 
@@ -59,8 +58,8 @@ def _csv_rows(path: Path) -> Iterator[Row]:
     with path.open(newline="", encoding="utf-8-sig") as stream:
         lines = CsvLines(lines_of(stream), delimiter_of(stream))
         reader = csv.DictReader(lines, skipinitialspace=True, delimiter=lines.delimiter)
-        while reader.fieldnames is not None and is_before_header(reader.fieldnames):
-            reader.fieldnames = None
+        while reader.fieldnames is not None and not any(name.strip() for name in reader.fieldnames):
+            reader.fieldnames = None  # a blank line: the header is behind it
         reader.fieldnames = [column_of(name) for name in reader.fieldnames or []]
         lines.check_row()
         check_once(reader.fieldnames)
@@ -77,7 +76,8 @@ def _csv_rows(path: Path) -> Iterator[Row]:
 
 
 class CsvLines(Iterator[str]):
-    """The lines of a CSV file for a reader, and a check of the row that the reader gave last.
+    """The lines of a CSV file for a reader, a first one that names the delimiter as a blank one, and a check of the row
+    that the reader gave last.
 
     A reader takes all lines behind a quote that is never closed for one cell: without the check a file would end there,
     and nobody be told.
@@ -96,8 +96,11 @@ class CsvLines(Iterator[str]):
         self._row: list[tuple[int, str]] = []
 
     def __next__(self) -> str:
-        self._row.append(next(self._numbered))
-        return self._row[-1][1]
+        number, line = next(self._numbered)
+        if number == 1 and named_delimiter(line) is not None:
+            line = "\n"
+        self._row.append((number, line))
+        return line
 
     def check_row(self) -> None:
         """That a row of several lines has them in cells that end with their quote. CurveFileError names its line."""
@@ -127,12 +130,14 @@ def lines_of(stream: TextIO) -> Iterator[str]:
 def delimiter_of(stream: TextIO) -> str:
     """What stands between the cells of a CSV file: a spreadsheet copies tabs, and in some countries saves semicolons.
 
-    It is known by the first line that is not blank, the header or one that names it. The stream is at its beginning
-    before and after.
+    It is known by a first line that names it, else by the header, the first line that is not blank. The stream is at
+    its beginning before and after.
     """
-    header = next((line for line in iter(partial(stream.readline, MOST_IN_A_LINE), "") if line.strip()), "")
+    first = stream.readline(MOST_IN_A_LINE)
+    rest = iter(partial(stream.readline, MOST_IN_A_LINE), "")
+    header = first if first.strip() else next((line for line in rest if line.strip()), "")
     stream.seek(0)
-    named = named_delimiter(header)
+    named = named_delimiter(first)
     if named is not None:
         return named
     for sign in "\t;":
@@ -149,12 +154,6 @@ def named_delimiter(line: str) -> str | None:
     """
     named = _NAMED_DELIMITER.fullmatch(line.strip("\r\n "))
     return None if named is None else named["sign"]
-
-
-def is_before_header(cells: Sequence[str]) -> bool:
-    """Whether a line is blank, or names the delimiter."""
-    told = [cell.strip() for cell in cells if cell.strip()]
-    return not told or (len(told) == 1 and _NAMED.fullmatch(told[0]) is not None)
 
 
 def _jsonl_rows(path: Path) -> Iterator[Row]:

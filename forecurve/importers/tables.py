@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from forecurve.curve_cells import CurveFileError, as_people_write
-from forecurve.curve_formats import CsvLines, is_before_header, named_delimiter
+from forecurve.curve_formats import CsvLines, named_delimiter
 from forecurve.parquet_files import batches, parquet_file, refuse_large, rows_in, single
 from forecurve.science.checks import short
 from forecurve.signs import visible
@@ -40,16 +40,12 @@ class Sheet:
 def sheet_of(path: Path, text: str, *, growing: bool = False) -> Sheet:
     """A CSV file, whose cells are parted by commas, semicolons or tabs. CurveFileError names a line that is none.
     `growing`: as in `CsvLines`."""
-    named = named_delimiter(text.partition("\n")[0])
-    sign = named or _delimiter(text)
-    physical = CsvLines(io.StringIO(text, newline=""), sign, file=f"{path.name}, ", growing=growing)
+    physical = CsvLines(io.StringIO(text, newline=""), _delimiter(text), file=f"{path.name}, ", growing=growing)
     reader = csv.reader(physical, skipinitialspace=True, delimiter=physical.delimiter)
     lines: Lines = []
     told = 0
     try:
-        names = next(reader, [])
-        if named is not None and is_before_header(names):
-            names = next(reader, [])
+        names = next((cells for cells in reader if any(cell.strip() for cell in cells)), [])
         header = [visible(name.strip()) for name in names]
         physical.check_row()
         for cells in reader:
@@ -91,9 +87,12 @@ def unfinished(path: Path) -> str:
 
 
 def _delimiter(text: str) -> str:
-    """What parts the columns best: of the signs in the header the one that parts most numbers in the line below it,
-    for a name of a column may have another in it; a comma where that does not tell."""
-    header, _, below = text.partition("\n")
+    """What the first line names, else what parts the columns best: of the signs in the header the one that parts most
+    numbers in the line below it, for a name of a column may have another in it; a comma where that does not tell."""
+    named = named_delimiter(text.partition("\n")[0])
+    if named is not None:
+        return named
+    header, _, below = text.lstrip("\r\n").partition("\n")
     first = below.partition("\n")[0]
     signs = [sign for sign in ",\t;" if sign in header] or [","]
     return max(signs, key=lambda sign: sum(_is_number(cell) for cell in first.split(sign)))

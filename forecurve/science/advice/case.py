@@ -37,10 +37,7 @@ class Case:
         now, budget: compute spent and allowed.
         end: compute to which gains are measured.
         delta, price, target: as in `advise`.
-        later: the forecast of what came after a fall or a break, None without one or while it is too short. Gains are
-            its gains.
-        since: of the fall or break, else 0.
-        for_good: P(beforehand) that what came since stays to the end; 0 where it did not lose nearly all reward.
+        change: its fall or break, None without one. Gains are those of what came after it, see `later`.
         hindsight: how forecasts of past runs turned out, None where it is not known or not about these gains.
         gain: from now to the end, (K,), see `growth`: what the rule to stop goes by.
         told: the same as the forecast of the end has it, (K,): what is said of the gain, see `_told`.
@@ -56,14 +53,22 @@ class Case:
     delta: float
     price: float | None
     target: float | None
-    later: Fit | None
-    since: float
-    for_good: float
+    change: Change | None
     hindsight: Hindsight | None
     gain: FloatArray
     told: FloatArray
     beyond: FloatArray
     at_end: FloatArray
+
+    @property
+    def later(self) -> Fit | None:
+        """The forecast of what came after a fall or a break, None without one or while it is too short."""
+        return None if self.change is None else self.change.later
+
+    @property
+    def since(self) -> float:
+        """Of the fall or break, else 0."""
+        return 0.0 if self.change is None else self.change.since
 
     @property
     def spent(self) -> bool:
@@ -100,8 +105,12 @@ class Case:
 
     @property
     def p_stays(self) -> float:
-        """P(nothing new begins before the end), from how long nothing has."""
-        return p_lasts(self.now - self.since, self.end - self.now, self.for_good)
+        """P(nothing new begins before the end), from how long nothing has, and whether nearly all was lost."""
+        return p_lasts(self.now - self.since, self.end - self.now, self._for_good)
+
+    @property
+    def _for_good(self) -> float:
+        return 0.0 if self.change is None else self.change.for_good
 
     @property
     def p_beyond(self) -> float:
@@ -151,7 +160,7 @@ class Case:
     def decide_at(self) -> float | None:
         """The compute at which to ask again; None where nothing is to be waited for."""
         if self.stands_still:
-            when = sure_from(self.since, self.end, SURE, self.for_good)
+            when = sure_from(self.since, self.end, SURE, self._for_good)
             return when if self.now < when < self.end else None
         return None if self.known else self.fit.decide_at()
 
@@ -213,8 +222,8 @@ def case_of(
     open_budget = budget is not None and budget > here
     end = budget if budget is not None and open_budget else 2 * here
     change = _change_of(fit)
-    since, for_good, later = (0.0, 0.0, None) if change is None else (change.since, change.for_good, change.later)
-    origin = 0.0 if later is None else since
+    later = None if change is None else change.later
+    origin = 0.0 if change is None or later is None else change.since
     level, (to_end, to_twice) = growth(later or fit, here - origin, np.array([end, 2 * end]) - origin)
     beyond = to_twice - to_end if open_budget else to_end
     past = hindsight if open_budget and not fit.withheld and hindsight is not None and hindsight.runs else None
@@ -224,7 +233,7 @@ def case_of(
     gain = last - level
     by_curve = later is not None or not open_budget or fit.withheld
     told = gain if by_curve else _told(fit, gain, delta, np.array([here, end]), past)
-    return Case(fit, here, budget, end, delta, price, target, later, since, for_good, past, gain, told, beyond, last)
+    return Case(fit, here, budget, end, delta, price, target, change, past, gain, told, beyond, last)
 
 
 def _told(fit: Fit, gain: FloatArray, delta: float, compute: FloatArray, past: Hindsight | None) -> FloatArray:

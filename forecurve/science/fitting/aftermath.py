@@ -5,7 +5,10 @@ fell to, its compute counts from the change, and growth from there is a recovery
 is not in that forecast: a sigmoid rises gradually, a recovery may set in at once. How long a state lasts is unknown up
 to its very scale; with a prior that is the same in every unit of time, one that has lasted d ends within the next r
 with probability r / (d + r) (Gott 1993, Nature 363, 315; for k evaluations without and m to come Laplace's rule of
-succession, m / (k + m + 1)). It does not depend on how often the run is evaluated, and has no constant to tune.
+succession, m / (k + m + 1)). It does not depend on how often the run is evaluated.
+
+Of a run that lost nearly all reward half is believed beforehand on "for good" (`Change.for_good`): where nothing is
+solved no group of answers differs in reward, and a policy gradient has nothing to climb.
 """
 
 from __future__ import annotations
@@ -26,7 +29,7 @@ if TYPE_CHECKING:
     from .fit import Fit
 
 LAST = 3
-_NEARLY_ALL = 0.1  # what is left of the reward of three evaluations before, at most
+_NEARLY_ALL = 0.1  # at most so much is left of the reward of the last three evaluations before
 _FOR_GOOD = 0.5
 
 
@@ -86,8 +89,7 @@ class Change:
 
     @property
     def for_good(self) -> float:
-        """P(what came after it stays to the end, however long that is), beforehand: half where nearly all reward was
-        lost."""
+        """P(what came after it never ends), beforehand: one half where nearly all reward was lost, else 0."""
         parts = np.split(self.curve.reward - self.curve.bounds[0], [self.before])
         had, left = (float(part[-LAST:].mean()) for part in parts)
         return _FOR_GOOD if left <= _NEARLY_ALL * had else 0.0

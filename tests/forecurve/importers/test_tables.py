@@ -98,6 +98,7 @@ def test_a_last_line_that_ends_within_a_character_is_left_out(tmp_path: Path, na
         '"step","eval/acc","train; mean"\n"10","0.1",\n"20","0.2",\n',
         "sep=;\r\nstep;eval/acc;train, mean\r\n10;0.1;5\r\n20;0.2;6\r\n",
         "sep=|\nstep|eval/acc|train; mean\n10|0.1|5\n20|0.2|6\n",
+        "\n\r\nstep;eval/acc;train, mean\n10;0.1;5\n20;0.2;6\n",
     ],
 )
 def test_a_name_of_a_column_may_have_what_parts_others(tmp_path: Path, text: str) -> None:
