@@ -76,11 +76,13 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     """What thousands of tests and their imports made stays to the end: no collection of garbage looks it through again
-    (half a second each time, and transformers' Trainer asks for one after every training)."""
+    (half a second each time, and transformers' Trainer asks for one after every training). And what tests make is
+    looked through less often than Python would."""
     if session.config.getoption("loadgroup", False):
         _check_groups(session.items)
     gc.collect()
     gc.freeze()
+    gc.set_threshold(50_000, 20, 20)
 
 
 def _check_groups(items: list[pytest.Item]) -> None:

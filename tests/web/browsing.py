@@ -3,19 +3,12 @@
 from __future__ import annotations
 
 import shutil
-import socket
-import threading
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 import httpx
 import pytest
-import uvicorn
-from fastapi import FastAPI
 from sqlalchemy.orm import Session, sessionmaker
 
 from server.dependencies import session_cookie
@@ -74,25 +67,6 @@ class Site:
     control: str
     arm: str
     ingest: str
-
-
-@contextmanager
-def serving(app: FastAPI) -> Iterator[str]:
-    """The application on a free port, in a thread of its own."""
-    listener = socket.socket()
-    listener.bind(("127.0.0.1", 0))
-    server = uvicorn.Server(uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=2))
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
-    thread.start()
-    deadline = time.monotonic() + 30
-    while not server.started:
-        assert time.monotonic() < deadline, "the server did not start"
-        time.sleep(0.01)
-    yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-    server.should_exit = True
-    thread.join(15)
-    listener.close()
-    assert not thread.is_alive(), "the server did not stop"
 
 
 def windowed(chromium: Any, server: Server, **settings: Any) -> Any:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,7 @@ from trainer.streams import Stream
 from trainer.types import Prompt
 
 from . import vocabulary as vocab
-from .walks import LAYOUTS, MAX_MOVES, Cell, Walk, cells_text, is_held_out
+from .walks import LAYOUTS, MAX_MOVES, Cell, Layout, Walk, cells_text, is_held_out
 
 ENOUGH_DRAWS = 10_000
 """Draws in a row without a new prompt after which there are taken to be no more."""
@@ -158,7 +158,7 @@ class TorusTask:
         return float(np.clip((high + 1 - needed) / (high + 1 - low), 0.0, 1.0))
 
     @cached_property
-    def _pool(self) -> list[Walk]:
+    def _pool(self) -> tuple[Walk, ...]:
         assert self.training_count
         walks = self._distinct(self.training_count, POOL_SEED, held_out=False)
         if len(walks) < self.training_count:
@@ -168,15 +168,22 @@ class TorusTask:
             )
         return walks
 
-    def _distinct(self, count: int, seed: int, held_out: bool) -> list[Walk]:
+    def _distinct(self, count: int, seed: int, held_out: bool) -> tuple[Walk, ...]:
         """Up to `count` different walks of one side of the held-out rule; the first n are the same for any count."""
-        rng = np.random.default_rng((Stream.TORUS_WALKS, seed, self.min_moves, self.max_moves))
-        chosen: dict[str, Walk] = {}
-        fruitless = 0
-        while len(chosen) < count and fruitless < ENOUGH_DRAWS:
-            walk = self.layout.draw(rng, self.min_moves, self.max_moves)
-            fresh = is_held_out(walk.text) == held_out and walk.text not in chosen
-            fruitless = 0 if fresh else fruitless + 1
-            if fresh:
-                chosen[walk.text] = walk
-        return list(chosen.values())
+        return _distinct_walks(self.layout, self.min_moves, self.max_moves, count, seed, held_out)
+
+
+@lru_cache(maxsize=4)  # a run checks, records and asks the same ones, each time by a task of its own
+def _distinct_walks(
+    layout: Layout, min_moves: int, max_moves: int, count: int, seed: int, held_out: bool
+) -> tuple[Walk, ...]:
+    rng = np.random.default_rng((Stream.TORUS_WALKS, seed, min_moves, max_moves))
+    chosen: dict[str, Walk] = {}
+    fruitless = 0
+    while len(chosen) < count and fruitless < ENOUGH_DRAWS:
+        walk = layout.draw(rng, min_moves, max_moves)
+        fresh = is_held_out(walk.text) == held_out and walk.text not in chosen
+        fruitless = 0 if fresh else fruitless + 1
+        if fresh:
+            chosen[walk.text] = walk
+    return tuple(chosen.values())

@@ -29,6 +29,14 @@ def test_help_names_every_command_and_imports_nothing_heavy() -> None:
     assert "HEAVY []" in ended.stdout
 
 
+def test_a_command_line_imports_no_other_command_than_its_own() -> None:
+    probe = "import sys; from forecurve.cli import main; code = main(['channel', '--help']); print(*sys.modules)"
+    ended = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, timeout=60, check=True)
+
+    there = {name for name in ended.stdout.split() if name.startswith("forecurve.cli.commands.")}
+    assert there == {"forecurve.cli.commands.channels"}
+
+
 def test_the_version_is_the_packages(forecurve: Forecurve) -> None:
     assert forecurve("--version").out.strip() == version("forecurve")
 

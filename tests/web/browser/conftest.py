@@ -14,8 +14,9 @@ from server.access.service import mint
 from server.database import make_sessions
 from server.dependencies import session_cookie
 from server.models import Base
+from tests.forecurve.serving import served
 from tests.web import seeding
-from tests.web.browsing import ARGUMENTS, CHROMIUM, TRUTH, Server, Site, serving
+from tests.web.browsing import ARGUMENTS, CHROMIUM, TRUTH, Server, Site
 from tests.web.conftest import begin_anew
 
 
@@ -26,7 +27,7 @@ def server(composed: FastAPI, engine: Engine, tmp_path_factory: pytest.TempPathF
     sessions = make_sessions(engine)
     with sessions.begin() as session:
         _, cookie = mint(session, kind="session", name="a person", scopes=["operate"], now=datetime.now(UTC))
-    with serving(composed) as url:
+    with served(composed) as url:
         yield Server(url, sessions, cookie)
     with engine.begin() as connection:
         for table in reversed(Base.metadata.sorted_tables):
