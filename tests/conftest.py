@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 for library in ("OPENBLAS", "OMP"):
     os.environ.setdefault(f"{library}_NUM_THREADS", "1")
 
-# The same examples in every run: what is found does not depend on luck. `make test-all` draws new ones.
-settings.register_profile("repeatable", derandomize=True, deadline=None)
+# The same examples in every run: what is found does not depend on luck. `make test-all` draws new ones, and more.
+settings.register_profile("repeatable", derandomize=True, deadline=None, max_examples=50)
 settings.register_profile("anew", deadline=None, print_blob=True)  # of `make test-all`
 settings.load_profile("repeatable")
 

@@ -310,7 +310,7 @@ _NUMBERS = st.lists(
 )
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=20)
 @given(batches=st.lists(_NUMBERS, max_size=4))
 def test_however_numbers_come_none_is_refused_and_the_curve_holds(
     logger: Logger, batches: list[list[tuple[str, int, float]]]

@@ -10,12 +10,13 @@ from fastapi.testclient import TestClient
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session, sessionmaker
 
-from forecurve.recipes import MAX_RUNS, load_recipe
+from forecurve.recipes import load_recipe
 from server.events.models import OutboxMessage
 from server.recipes.models import RecipeRow
 from server.runs.models import Run
 from server.runs.room import Room
 from server.runs.states import Status
+from server.sweeps import extending
 from server.sweeps.extending import add_seeds
 from server.sweeps.schemas import MoreSeeds
 from tests.at_once import at_once
@@ -146,18 +147,18 @@ def test_what_cannot_be_added_is_refused_and_nothing_is_queued(
     assert seeds(api, headers, sweep) == {arm: [0] for arm in ARMS}
 
 
-def test_a_sweep_has_so_many_runs_at_most(api: TestClient, headers: Headers) -> None:
-    design = SWEEP["design"] | {"seeds": list(range(20)), "factors": {LR: [1e-5 * k for k in range(1, 34)]}}
-    sweep = api.post("/v1/sweeps", json=SWEEP | {"design": design}, headers=headers["operate"]).json()["id"]
-    arms = len(seeds(api, headers, sweep))
-    too_many = (MAX_RUNS - 20 * arms) // arms + 1
-    answer = extend(api, headers, sweep, "seeds", seeds=too_many)
+def test_a_sweep_has_so_many_runs_at_most(
+    api: TestClient, headers: Headers, sweep: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    most = 5 * len(ARMS) + 2
+    monkeypatch.setattr(extending, "MAX_RUNS", most)
+    answer = extend(api, headers, sweep, "seeds", seeds=5)
     assert answer.status_code == 422
     fault = answer.json()["errors"][0]
-    assert (fault["field"], fault["value"]) == ("seeds", too_many)
-    assert f"has {MAX_RUNS:,} at most" in fault["message"]
-    for _ in range((MAX_RUNS - 20 * arms) // 100):
-        assert extend(api, headers, sweep, "seeds", seeds=100, arms=["control"]).status_code == 201
+    assert (fault["field"], fault["value"]) == ("seeds", 5)
+    assert f"has {most:,} at most" in fault["message"]
+    assert extend(api, headers, sweep, "seeds", seeds=4).status_code == 201
+    assert extend(api, headers, sweep, "seeds", seeds=2, arms=["control"]).status_code == 201
     answer = extend(api, headers, sweep, "arms", changes={LR: 5e-6})
     assert (answer.status_code, answer.json()["errors"][0]["field"]) == (422, "changes")
 

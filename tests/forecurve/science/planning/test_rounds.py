@@ -235,7 +235,7 @@ def test_a_budget_that_is_no_number_is_refused() -> None:
 EVALUATIONS = 12
 
 
-@settings(max_examples=12)
+@settings(max_examples=6)
 @given(
     seed=st.integers(0, 10_000),
     arms=st.integers(1, 5),
