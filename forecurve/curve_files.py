@@ -1,8 +1,9 @@
 """Curves from files with `series,compute,reward[,prompts,samples,seed]`: CSV, JSONL, JSON or Parquet.
 
-One row is one evaluation. Rows of a series follow one another in the order of compute; series may be interleaved. A
-series with several seeds becomes one curve per seed, named `series (seed 3)`. An optional `unit` column names the unit
-of compute. Other columns are left alone.
+One row is one evaluation; without a column `series` all are of one run, which is called as the file is. Rows of a
+series follow one another in the order of compute; series may be interleaved. A series with several seeds becomes one
+curve per seed, named `series (seed 3)`. An optional `unit` column names the unit of compute. Other columns are left
+alone.
 """
 
 from __future__ import annotations
@@ -180,7 +181,9 @@ def _curve(full: str, seed: int | None, columns: Columns, unit: str, bounds: Bou
 def _in_file(error: CurveError, full: str, path: Path, key: Key) -> CurveFileError:
     """A fault of a curve as one of its file; where a row is at fault, with its place."""
     value = error.value if error.at is None else f"{error.value} ({_place_of(path, key, error.at)})"
-    return CurveFileError(f"series {checks.short(full)}, {error.field}", value, error.message, error.way_out)
+    of_one_run = key[0] == path.stem and error.field == "compute"  # as where no column says which run a row is of
+    way_out = error.way_out + (", or name each run in a column `series`" if of_one_run else "")
+    return CurveFileError(f"series {checks.short(full)}, {error.field}", value, error.message, way_out)
 
 
 def _place_of(path: Path, key: Key, at: int) -> str:

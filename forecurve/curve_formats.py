@@ -8,6 +8,7 @@ import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -18,7 +19,10 @@ from forecurve.signs import visible
 from forecurve.spreadsheets import unguarded
 
 REQUIRED = ("series", "compute", "reward")
+NAMES_OF_RUNS = ("run_name", "run", "series", "run_id")
+"""Columns that name the run of a row, the first that is there; a file that has none is of one run."""
 OPTIONAL = ("prompts", "samples", "seed", "unit")
+_NUMBERS = ("compute", "reward")
 TEXTS = ("series", "unit")
 FORMATS = {".csv": "CSV", ".tsv": "CSV", ".json": "JSON", ".jsonl": "JSONL", ".ndjson": "JSONL", ".parquet": "Parquet"}
 _PACKED = (".bz2", ".gz", ".xz", ".zip", ".zst")
@@ -31,7 +35,10 @@ Row = tuple[str, dict[str, Any]]  # where it stands, and its columns
 
 
 def rows_of(path: Path) -> Iterator[Row]:
-    """The rows of a file, whatever its format. CurveFileError where it is no file of evaluations."""
+    """The rows of a file, whatever its format; without a column `series` all are of one run, called as the file is.
+
+    CurveFileError where it is no file of evaluations.
+    """
     if path.is_dir():
         raise CurveFileError("file", str(path.resolve()), "it is a folder", "name a file in it")
     kind = FORMATS.get(path.suffix.lower())
@@ -44,7 +51,7 @@ def rows_of(path: Path) -> Iterator[Row]:
         raise CurveFileError("file", str(path), "no such file", "check the path")
     reader = {"CSV": _csv_rows, "JSON": _json_rows, "JSONL": _jsonl_rows, "Parquet": _parquet_rows}[kind]
     try:
-        yield from reader(path)
+        yield from _of_one_run(reader(path), path.stem)
     except UnicodeDecodeError as error:  # what a spreadsheet calls Unicode text is UTF-16
         told = f"it is not {kind} in UTF-8 ({error})"
         raise CurveFileError("file", path.name, told, f"save it as {kind} UTF-8") from error
@@ -52,6 +59,18 @@ def rows_of(path: Path) -> Iterator[Row]:
         raise CurveFileError("file", path.name, f"it is not {kind} ({error})", "save it again") from error
     except OSError as error:  # no leave to read it
         raise CurveFileError("file", path.name, f"it cannot be read ({error})", "save it again") from error
+
+
+def _of_one_run(rows: Iterator[Row], name: str) -> Iterator[Row]:
+    first = next(rows, None)
+    if first is None:
+        return
+    is_named = "series" in first[1]
+    for where, row in chain([first], rows):
+        if ("series" in row) != is_named:
+            told = "only some rows have this column"
+            raise CurveFileError(f"series at {where}", row.get("series", "none"), told, "name the run in every row")
+        yield where, row if is_named else row | {"series": name}
 
 
 def _csv_rows(path: Path) -> Iterator[Row]:
@@ -141,7 +160,7 @@ def delimiter_of(stream: TextIO) -> str:
     if named is not None:
         return named
     for sign in "\t;":
-        if set(REQUIRED) <= {column_of(name.strip().strip('"')) for name in header.split(sign)}:
+        if {*_NUMBERS} <= {column_of(name.strip().strip('"')) for name in header.split(sign)}:
             return sign
     return ","
 
@@ -235,12 +254,15 @@ def column_of(name: str) -> str:
 
 def check_header(names: Sequence[str], where: str = "") -> None:
     """That the columns which are needed are there; `where` is the place of a row that has names of its own."""
-    for name in REQUIRED:
+    names_runs = next((name for name in names if name.lower() in NAMES_OF_RUNS), None)
+    for name in REQUIRED if names_runs is not None else _NUMBERS:
         if name not in names:
             known = ", ".join(names[:8])
             shown = visible(known if len(known) <= 80 else f"{known[:77]}...") or "no columns"
             way_out = f"name the columns {','.join(REQUIRED)}"
-            if names and len({*REQUIRED} & {*names}) < 2:
+            if name == "series" and names_runs is not None:
+                way_out += f"; {visible(names_runs)} seems to be the first of them"
+            elif names and len({*REQUIRED} & {*names}) < 2:
                 way_out += ", or let `forecurve convert` make them of what another tool wrote"
             raise CurveFileError(_at(name, where), shown, "this column is missing", way_out)
 

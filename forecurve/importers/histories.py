@@ -8,13 +8,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from forecurve.curve_cells import CurveFileError, text_of
-from forecurve.curve_formats import REQUIRED
+from forecurve.curve_formats import NAMES_OF_RUNS, REQUIRED
 
 from .logs import Log, Reading, Row
 from .naming import each_its_own
-
-NAMES_OF_RUNS = ("run_name", "run", "series", "run_id")
-"""Columns that name the run of a row where none is asked for, best first."""
 
 _IDS = "run_id"  # trackio makes a new one at every init, also where the name was there before
 _Runs = dict[tuple[str, str], list[Row]]  # by name and id

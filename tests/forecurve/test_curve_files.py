@@ -143,6 +143,54 @@ def test_the_unit_comes_from_the_file_unless_it_is_given(tmp_path: Path) -> None
     assert read_curves(path, unit="days")[0].unit == "days"
 
 
+@pytest.mark.parametrize("form", ["csv", "semicolons.csv", "jsonl", "json", "parquet"])
+def test_without_a_column_of_names_all_rows_are_of_one_run_called_as_the_file_is(form: str, tmp_path: Path) -> None:
+    rows = [{"compute": c, "reward": r, "prompts": 10, "note": "x"} for c, r in ((1.0, 0.1), (2.0, 0.25), (4.0, 0.3))]
+    path = tmp_path / f"grpo.{form}"
+    if form == "parquet":
+        arrow = pytest.importorskip("pyarrow")
+        pytest.importorskip("pyarrow.parquet").write_table(arrow.Table.from_pylist(rows), path)
+    elif form == "json":
+        path.write_text(json.dumps(rows))
+    elif form == "jsonl":
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    else:
+        sign = ";" if form.startswith("semicolons") else ","
+        path.write_text("\n".join([sign.join(rows[0]), *(sign.join(map(str, row.values())) for row in rows)]))
+    [curve] = read_curves(path)
+    assert curve.name == path.stem
+    assert (curve.compute.tolist(), curve.reward.tolist()) == ([1, 2, 4], [0.1, 0.25, 0.3])
+    assert curve.prompts is not None
+    assert curve.prompts.tolist() == [10] * 3
+    assert [one.name for one in read_curves(path, series=[path.stem])] == [path.stem]
+
+
+def test_seeds_of_a_run_that_no_column_names_are_curves_of_their_own(tmp_path: Path) -> None:
+    path = _csv(tmp_path, "compute,reward,seed\n" + "".join(f"{c},0.{c},{s}\n" for c in (1, 2, 3) for s in (0, 1)))
+    assert [curve.name for curve in read_curves(path)] == ["curves (seed 0)", "curves (seed 1)"]
+
+
+@pytest.mark.parametrize("column", ["run", "run_id", "Run_Name"])
+def test_a_column_that_names_runs_under_another_name_is_pointed_at(column: str, tmp_path: Path) -> None:
+    path = _csv(tmp_path, f"{column},compute,reward\na,1,0.1\n")
+    with pytest.raises(CurveFileError, match=f"^series: .* missing.*; {column} seems to be the first of them$"):
+        read_curves(path)
+
+
+def test_runs_one_below_the_other_without_names_are_not_taken_for_one(tmp_path: Path) -> None:
+    path = _csv(tmp_path, "compute,reward\n" + "1,0.1\n2,0.2\n3,0.3\n" * 2)
+    with pytest.raises(CurveFileError, match=r"from 3, got 1 .*\(line 5\).*, or name each run in a column `series`"):
+        read_curves(path)
+
+
+@pytest.mark.parametrize("named", [0, 1])
+def test_either_all_rows_name_their_run_or_none(named: int, tmp_path: Path) -> None:
+    rows = [{"compute": k, "reward": 0.1 * k} | ({"series": "a"} if k % 2 == named else {}) for k in (1, 2, 3)]
+    (tmp_path / "c.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    with pytest.raises(CurveFileError, match="series at line 2: only some rows have this column"):
+        read_curves(tmp_path / "c.jsonl")
+
+
 def test_only_the_chosen_series_need_to_be_curves(tmp_path: Path) -> None:
     path = _csv(tmp_path, HEADER + "a,1,0.1,,,\na,2,0.2,,,\na,3,0.3,,,\nshort,1,0.1,,,\n")
     assert [c.name for c in read_curves(path, series=["a"])] == ["a"]
@@ -153,7 +201,7 @@ def test_only_the_chosen_series_need_to_be_curves(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "parts"),
     [
-        ("", ["series", "column is missing"]),
+        ("", ["compute: this column is missing, got no columns; name the columns series,compute,reward"]),
         ("series,compute\na,1\n", ["reward", "got series, compute; name the columns series,compute,reward"]),
         ("Step,grpo - acc\n1,0.1\n", ["got Step, grpo - acc; name the columns", "or let `forecurve convert` make"]),
         ("\n,,\n" + HEADER + "a,1,x,,,\n", ["reward at line 4", "'x'"]),

@@ -58,7 +58,8 @@ CurveFile = Annotated[
     Path,
     typer.Argument(
         callback=from_stdin,
-        help="CSV, JSONL, JSON or Parquet: series,compute,reward[,prompts,samples,seed]; - is stdin.",
+        help="CSV, JSONL, JSON or Parquet: series,compute,reward[,prompts,samples,seed]; without series, one run's. "
+        "- is stdin.",
     ),
 ]
 Range = Annotated[
