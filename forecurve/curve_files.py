@@ -161,6 +161,8 @@ def _names(path: Path) -> str:
     """The names that a file has, as a way out."""
     curves, _ = faultless(path, None) or ({}, None)
     names = list(dict.fromkeys(checks.short(name) for name, _ in curves))
+    if not names and _is_of_one_run(path):
+        return f"it is of one run, {visible(path.stem)}"
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     return f"it has {', '.join(names[:_SHOWN])}{more}" if names else "see its column `series`"
 
@@ -181,9 +183,16 @@ def _curve(full: str, seed: int | None, columns: Columns, unit: str, bounds: Bou
 def _in_file(error: CurveError, full: str, path: Path, key: Key) -> CurveFileError:
     """A fault of a curve as one of its file; where a row is at fault, with its place."""
     value = error.value if error.at is None else f"{error.value} ({_place_of(path, key, error.at)})"
-    of_one_run = key[0] == path.stem and error.field == "compute"  # as where no column says which run a row is of
-    way_out = error.way_out + (", or name each run in a column `series`" if of_one_run else "")
+    way_out = error.way_out
+    if error.field == "compute" and error.at and _is_of_one_run(path):
+        way_out += ", or name each run in a column `series`"
     return CurveFileError(f"series {checks.short(full)}, {error.field}", value, error.message, way_out)
+
+
+def _is_of_one_run(path: Path) -> bool:
+    """Whether its rows are called as it is, as those are that name no run."""
+    first = next(rows_of(path), None)
+    return first is not None and first[1]["series"] == path.stem
 
 
 def _place_of(path: Path, key: Key, at: int) -> str:

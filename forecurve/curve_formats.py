@@ -62,14 +62,15 @@ def rows_of(path: Path) -> Iterator[Row]:
 
 
 def _of_one_run(rows: Iterator[Row], name: str) -> Iterator[Row]:
+    """Rows as they are where they name their run; all with this name where none does."""
     first = next(rows, None)
     if first is None:
         return
     is_named = "series" in first[1]
     for where, row in chain([first], rows):
         if ("series" in row) != is_named:
-            told = "only some rows have this column"
-            raise CurveFileError(f"series at {where}", row.get("series", "none"), told, "name the run in every row")
+            value, told = short(row.get("series", "none")), "only some rows have this column"
+            raise CurveFileError(f"series at {where}", value, told, "name the run in every row")
         yield where, row if is_named else row | {"series": name}
 
 
@@ -255,7 +256,7 @@ def column_of(name: str) -> str:
 def check_header(names: Sequence[str], where: str = "") -> None:
     """That the columns which are needed are there; `where` is the place of a row that has names of its own."""
     names_runs = next((name for name in names if name.lower() in NAMES_OF_RUNS), None)
-    for name in REQUIRED if names_runs is not None else _NUMBERS:
+    for name in _NUMBERS if names_runs is None else REQUIRED:
         if name not in names:
             known = ", ".join(names[:8])
             shown = visible(known if len(known) <= 80 else f"{known[:77]}...") or "no columns"

@@ -163,6 +163,8 @@ def test_without_a_column_of_names_all_rows_are_of_one_run_called_as_the_file_is
     assert curve.prompts is not None
     assert curve.prompts.tolist() == [10] * 3
     assert [one.name for one in read_curves(path, series=[path.stem])] == [path.stem]
+    with pytest.raises(CurveFileError, match=f"has no such series, got other; it is of one run, {path.stem}$"):
+        read_curves(path, series=["other"])
 
 
 def test_seeds_of_a_run_that_no_column_names_are_curves_of_their_own(tmp_path: Path) -> None:
