@@ -22,7 +22,7 @@ REQUIRED = ("series", "compute", "reward")
 NAMES_OF_RUNS = ("run_name", "run", "series", "run_id")
 """Columns that name the run of a row, the first that is there; a file that has none is of one run."""
 OPTIONAL = ("prompts", "samples", "seed", "unit")
-_NUMBERS = ("compute", "reward")
+NUMBERS = ("compute", "reward")
 TEXTS = ("series", "unit")
 FORMATS = {".csv": "CSV", ".tsv": "CSV", ".json": "JSON", ".jsonl": "JSONL", ".ndjson": "JSONL", ".parquet": "Parquet"}
 _PACKED = (".bz2", ".gz", ".xz", ".zip", ".zst")
@@ -161,7 +161,7 @@ def delimiter_of(stream: TextIO) -> str:
     if named is not None:
         return named
     for sign in "\t;":
-        if {*_NUMBERS} <= {column_of(name.strip().strip('"')) for name in header.split(sign)}:
+        if {*NUMBERS} <= {column_of(name.strip().strip('"')) for name in header.split(sign)}:
             return sign
     return ","
 
@@ -256,7 +256,7 @@ def column_of(name: str) -> str:
 def check_header(names: Sequence[str], where: str = "") -> None:
     """That the columns which are needed are there; `where` is the place of a row that has names of its own."""
     names_runs = next((name for name in names if name.lower() in NAMES_OF_RUNS), None)
-    for name in _NUMBERS if names_runs is None else REQUIRED:
+    for name in NUMBERS if names_runs is None else REQUIRED:
         if name not in names:
             known = ", ".join(names[:8])
             shown = visible(known if len(known) <= 80 else f"{known[:77]}...") or "no columns"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from forecurve.curve_cells import CurveFileError, text_of
-from forecurve.curve_formats import NAMES_OF_RUNS, REQUIRED
+from forecurve.curve_formats import NAMES_OF_RUNS, NUMBERS, OPTIONAL, REQUIRED
 
 from .logs import Log, Reading, Row
 from .naming import each_its_own
@@ -31,7 +31,8 @@ def read_history(path: Path, rows: list[Row], series: str | None) -> Reading:
     columns = dict.fromkeys(name for row in rows for name in row.cells)
     if not columns:
         raise CurveFileError("file", path.name, "nothing is logged in it", "name a file that has rows")
-    if set(REQUIRED) <= set(columns):
+    nothing_else = set(columns) <= {*REQUIRED, *OPTIONAL}  # a curve file of one run need not name it
+    if set(NUMBERS if nothing_else else REQUIRED) <= set(columns):
         raise CurveFileError(
             "file",
             path.name,

@@ -312,9 +312,16 @@ def test_a_cell_that_is_no_number_is_told_with_its_line(tmp_path: Path) -> None:
         read(path, metric="eval/acc")
 
 
-def test_a_curve_file_needs_no_converting(tmp_path: Path) -> None:
+@pytest.mark.parametrize("text", ["series,compute,reward,note\na,1,.1,x\n", "compute,reward,prompts\n1,.1,9\n"])
+def test_a_curve_file_needs_no_converting(text: str, tmp_path: Path) -> None:
     with pytest.raises(CurveFileError, match="it is a curve file already"):
-        read(_file(tmp_path, "a.csv", "series,compute,reward\na,1,.1\n"))
+        read(_file(tmp_path, "a.csv", text))
+
+
+def test_a_table_with_more_than_a_curve_may_call_its_columns_as_a_curve_file_does(tmp_path: Path) -> None:
+    table = _file(tmp_path, "a.csv", "compute,reward,val/acc\n1,5,.1\n2,6,.2\n3,7,.3\n")
+    found = read(table, metric="val/acc", compute="compute")
+    assert [(row["compute"], row["reward"]) for row in found.rows] == [(1, 0.1), (2, 0.2), (3, 0.3)]
 
 
 def test_what_is_logged_is_listed_with_the_likely_first(tmp_path: Path) -> None:
