@@ -18,11 +18,13 @@ from forecurve.science.checks import short
 from forecurve.signs import visible
 from forecurve.spreadsheets import unguarded
 
-REQUIRED = ("series", "compute", "reward")
+NUMBERS = ("compute", "reward")
+"""Columns that every file needs."""
+REQUIRED = ("series", *NUMBERS)
+"""Columns that a file of several runs needs."""
 NAMES_OF_RUNS = ("run_name", "run", "series", "run_id")
 """Columns that name the run of a row, the first that is there; a file that has none is of one run."""
 OPTIONAL = ("prompts", "samples", "seed", "unit")
-NUMBERS = ("compute", "reward")
 TEXTS = ("series", "unit")
 FORMATS = {".csv": "CSV", ".tsv": "CSV", ".json": "JSON", ".jsonl": "JSONL", ".ndjson": "JSONL", ".parquet": "Parquet"}
 _PACKED = (".bz2", ".gz", ".xz", ".zip", ".zst")
@@ -254,7 +256,10 @@ def column_of(name: str) -> str:
 
 
 def check_header(names: Sequence[str], where: str = "") -> None:
-    """That the columns which are needed are there; `where` is the place of a row that has names of its own."""
+    """That the columns which are needed are there: `series` too where another one seems to name several runs.
+
+    `where` is the place of a row that has names of its own.
+    """
     names_runs = next((name for name in names if name.lower() in NAMES_OF_RUNS), None)
     for name in NUMBERS if names_runs is None else REQUIRED:
         if name not in names:

@@ -13,7 +13,7 @@ import uvicorn
 from fastapi import FastAPI
 
 
-class QuickServer(uvicorn.Server):
+class _QuickServer(uvicorn.Server):
     """Uvicorn looks every .1 s whether it shall end, and waits as long for connections: idle time of each test."""
 
     async def main_loop(self) -> None:
@@ -38,7 +38,7 @@ def served(application: FastAPI) -> Iterator[str]:
     """The URL at which `application` answers inside the block."""
     listener = socket.socket()
     listener.bind(("127.0.0.1", 0))
-    server = QuickServer(uvicorn.Config(application, log_level="warning", timeout_graceful_shutdown=1))
+    server = _QuickServer(uvicorn.Config(application, log_level="warning", timeout_graceful_shutdown=1))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
     thread.start()
     try:
